@@ -203,7 +203,7 @@ def recorded_call(wrapper: Wrapper, arguments: str) -> list[str]:
 
 
 def render(wrapper: Wrapper) -> str:
-    """The C text of one wrapper and its PMPI alias."""
+    """The C text of the two entries of a call: PMPI_X records, MPI_X may belong to a tool."""
     parameters = parameters_of(wrapper)
     declared = ", ".join(p.declaration for p in parameters)
     abstract = ", ".join(p.abstract for p in parameters)
@@ -212,11 +212,10 @@ def render(wrapper: Wrapper) -> str:
     before = wrapper.action.removeprefix("before:") if wrapper.action.startswith("before:") else ""
     lines = [
         f"TPS_EXPORT int {name}({declared});",
-        f'TPS_EXPORT int P{name}({declared}) __attribute__((alias("{name}")));',
-        f"int {name}({declared}) {{",
-        f"  typedef int real_call({abstract});",
+        f"typedef int call_{name}({abstract});",
+        f"static __attribute__((noinline)) int record_{name}({declared}) {{",
         "  static tps_function *found;",
-        f'  real_call *real = (real_call *)tps__real(&found, "P{name}");',
+        f'  call_{name} *real = (call_{name} *)tps__real(&found, "P{name}");',
         "  if (tps__unlikely(real == NULL)) {",
         "    return ABI_ERR_UNSUPPORTED_OPERATION;",
         "  }",
@@ -224,6 +223,29 @@ def render(wrapper: Wrapper) -> str:
         *([f"  if ({parameters[0].name} != NULL)", f"    {before};"] if before else []),
         *recorded_call(wrapper, arguments),
         "  return code;",
+        "}",
+        f'TPS_EXPORT int P{name}({declared}) __attribute__((alias("record_{name}")));',
+        # Jumped to, so that its caller is the application.
+        f"static call_{name} look_{name} __attribute__((cold));",
+        f"static call_{name} *next_{name} = look_{name};",
+        f"static int look_{name}({declared}) {{",
+        "  static tps_function *known;",
+        f'  call_{name} *tool = (call_{name} *)tps__beside(&known, "{name}", TPS_CALLER);',
+        "  if (tool == NULL) {",
+        "    if (tps__is_alone(&known))",
+        f"      __atomic_store_n(&next_{name}, record_{name}, __ATOMIC_RELAXED);",
+        f"    return record_{name}({arguments});",
+        "  }",
+        "  uint64_t mark = tps__mark();",
+        "  tps__tools += 1;",
+        f"  int code = tool({arguments});",
+        "  tps__tools -= 1;",
+        "  if (code == 0 && mark == tps__mark())",
+        f'    tps__went_past("{name}");',
+        "  return code;",
+        "}",
+        f"int {name}({declared}) {{",
+        f"  return __atomic_load_n(&next_{name}, __ATOMIC_RELAXED)({arguments});",
         "}",
         "",
     ]

@@ -177,6 +177,17 @@ bool tps__attach(void) {
   return recording;
 }
 
+void tps__went_past(const char *name) {
+  static bool said;
+  bool recorded = tps__recording() && tps__thread.depth == 0 &&
+                  __atomic_load_n(&tps__process.phase, __ATOMIC_RELAXED) != TPS_NO_PHASE;
+  if (recorded && tps__speaks_for_job())
+    tps__warn(&said,
+              "another tool keeps a call of %s, or hands it on past this library: what it "
+              "sends so is not recorded",
+              name);
+}
+
 static uint64_t stamp(uint64_t now) {
   struct tps_header *header = tps__process.header;
   uint64_t nanoseconds = tps__nanoseconds();

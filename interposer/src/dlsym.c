@@ -2,7 +2,8 @@
 /*
  * Programs that open their MPI with dlopen and look its functions up with dlsym (Julia among them)
  * never bind to a preloaded library. For them `dlsym` is exported here, and answers a lookup of
- * MPI_X in the library that is recorded with the wrapper of MPI_X.
+ * MPI_X in the library that is recorded with the wrapper of PMPI_X, past tools that such a program
+ * does not call either. So it answers a tool behind this library that goes on to the next MPI_X.
  *
  * All other lookups go to the real dlsym, by a jump: it takes the object that its return address
  * lies in for the caller, and the meaning of RTLD_DEFAULT and RTLD_NEXT hangs on that. C cannot
@@ -24,7 +25,7 @@ typedef void *lookup(void *, const char *);
 
 lookup *tps__dlsym_real; /* set before the first jump */
 /* The wrapper that answers this lookup; NULL: the real dlsym answers. */
-void *tps__dlsym_answer(void *handle, const char *name);
+void *tps__dlsym_answer(void *handle, const char *name, const void *caller);
 
 /* The version is that of the processor's first glibc, and every later one has it. */
 #ifdef __x86_64__
@@ -42,6 +43,7 @@ __asm__(".text\n"
         "  .cfi_adjust_cfa_offset 8\n"
         "  subq $8, %rsp\n"
         "  .cfi_adjust_cfa_offset 8\n"
+        "  movq 24(%rsp), %rdx\n"
         "  call tps__dlsym_answer\n"
         "  addq $8, %rsp\n"
         "  .cfi_adjust_cfa_offset -8\n"
@@ -70,6 +72,7 @@ __asm__(".text\n"
         "  .cfi_offset 30, -24\n"
         "  mov x29, sp\n"
         "  stp x0, x1, [sp, #16]\n"
+        "  mov x2, x30\n"
         "  bl tps__dlsym_answer\n"
         "  mov x9, x0\n"
         "  ldp x0, x1, [sp, #16]\n"
@@ -132,43 +135,56 @@ static void *open_self(void) {
   return dlopen(info.dli_fname, RTLD_NOLOAD | RTLD_LAZY);
 }
 
-static void *wrapper_of(lookup *real, const char *name) {
+/* The PMPI_X of this library for the name MPI_X. */
+static void *wrapper_of(lookup *real, const char *profiled) {
   static void *self; /* several threads may find it at once: they find the same */
   void *library = __atomic_load_n(&self, __ATOMIC_ACQUIRE);
   if (library == NULL) {
     library = open_self();
     __atomic_store_n(&self, library, __ATOMIC_RELEASE);
   }
-  return library != NULL ? real(library, name) : NULL;
+  return library != NULL ? real(library, profiled) : NULL;
 }
 
 /*
- * Whether the library that holds `found`, an MPI_X, also holds the PMPI_X that the wrapper calls.
- * If not, `found` is of another MPI than the recorded one, or of a tool that wraps MPI itself.
+ * Whether the library that holds `found`, an MPI_X, also holds the PMPI_X that is recorded. If not,
+ * `found` is of another MPI than the recorded one, or of a tool that wraps MPI itself.
  */
-static bool is_recorded(const void *found, const char *name) {
-  char profiled[LONGEST_NAME];
-  int length = snprintf(profiled, sizeof profiled, "P%s", name);
-  union tps_address behind = {.object = NULL};
-  if (length > 0 && (size_t)length < sizeof profiled)
+static bool is_recorded(const void *found, const char *profiled) {
+  union tps_address behind = {.object = toposeat_behind(profiled)};
+  if (behind.object == NULL)
     behind.function = tps__find(profiled);
   return behind.object != NULL && object_of(found) == object_of(behind.object);
 }
 
-/* The wrapper that answers for an MPI_X of this library, or NULL. */
-static void *answer(lookup *real, void *library, const char *name) {
-  void *wrapper = is_off() ? NULL : wrapper_of(real, name);
-  /* A failure in here leaves its message to dlerror. The real dlsym, asked next, replaces it. */
-  const void *found = wrapper != NULL ? real(library, name) : NULL;
-  return found != NULL && is_recorded(found, name) ? wrapper : NULL;
+/* Whether an MPI_X behind this library is that of a tool which asks for the next one. */
+static bool asks_as_tool(const char *name, const char *profiled, const void *caller) {
+  const void *found = tps__is_ours(caller) ? NULL : toposeat_behind(name);
+  return found != NULL && object_of(found) == object_of(caller) && !is_recorded(found, profiled);
 }
 
-ANY_TIME void *tps__dlsym_answer(void *handle, const char *name) {
+/* The wrapper that answers for an MPI_X, or NULL. */
+static void *answer(lookup *real, void *library, const char *name, const void *caller) {
+  char profiled[LONGEST_NAME];
+  int length = snprintf(profiled, sizeof profiled, "P%s", name);
+  if (is_off() || length <= 0 || (size_t)length >= sizeof profiled)
+    return NULL;
+  void *wrapper = wrapper_of(real, profiled);
+  if (wrapper == NULL)
+    return NULL;
+  /* A failure in here leaves its message to dlerror. The real dlsym, asked next, replaces it. */
+  if (library == RTLD_NEXT)
+    return asks_as_tool(name, profiled, caller) ? wrapper : NULL;
+  const void *found = real(library, name);
+  return found != NULL && is_recorded(found, profiled) ? wrapper : NULL;
+}
+
+ANY_TIME void *tps__dlsym_answer(void *handle, const char *name, const void *caller) {
   lookup *real = real_dlsym();
   bool of_mpi = name[0] == 'M' && name[1] == 'P' && name[2] == 'I' && name[3] == '_';
-  if (!of_mpi || handle == RTLD_DEFAULT || handle == RTLD_NEXT)
+  if (!of_mpi || handle == RTLD_DEFAULT)
     return NULL;
-  return answer(real, handle, name);
+  return answer(real, handle, name, caller);
 }
 
 #endif

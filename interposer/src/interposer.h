@@ -2,9 +2,11 @@
 /*
  * Inside of the interposer. A generated wrapper (calls.tsv, generate.py) does, for every MPI call:
  *
- *   find the real function; if this is a call from inside another wrapped call, or nothing is
- * recorded, go straight to it; otherwise time it and, when it returned MPI_SUCCESS, run the row's
+ *   PMPI_X: find the real function; if this is a call from inside another wrapped call, or nothing
+ * is recorded, go straight to it; otherwise time it and, when it returned MPI_SUCCESS, run the row's
  * action.
+ *   MPI_X: the same, unless a tool stands between the program and its MPI (beside.h): then that
+ * tool's MPI_X, and what it hands on is recorded at PMPI_X.
  *
  * By-value handles travel through wrappers as full registers (`tps_word`), so that a library of the
  * wrong ABI passes the calls of the other ABI through unharmed: it only has to keep quiet.
@@ -16,10 +18,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "beside.h"
 #include "toposeat_record.h"
 #include TPS_ABI_HEADER
 
 #define TPS_EXPORT __attribute__((visibility("default")))
+#define TPS_CALLER __builtin_return_address(0)
 #define tps__likely(x) __builtin_expect(!!(x), 1)
 #define tps__unlikely(x) __builtin_expect(!!(x), 0)
 
@@ -29,8 +33,7 @@ union tps_address {
   void *object;
   void (*function)(void);
 };
-typedef void tps_function(void); /* any function, cast before the call */
-typedef long long abi_count;     /* MPI_Count in both ABIs on 64-bit Linux */
+typedef long long abi_count; /* MPI_Count in both ABIs on 64-bit Linux */
 _Static_assert(sizeof(void *) == 8 && sizeof(abi_count) == 8, "64-bit platforms only");
 
 /* ---- process-wide state (state.c, attach.c) ---- */
@@ -130,6 +133,8 @@ void tps__warn(bool *said, const char *format, ...) __attribute__((format(printf
 void tps__lock(void); /* guards the maps below; a no-op unless concurrent */
 void tps__unlock(void);
 
+/* Says that a tool between did not hand on a call by this thread: it is not recorded. */
+void tps__went_past(const char *name);
 /* Starts recording if MPI is initialised and everything is in order. True: recording. */
 bool tps__attach(void);
 /* Stamps the clocks, looks for a GPU runtime, and begins the next time window. */

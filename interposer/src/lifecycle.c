@@ -1,66 +1,88 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Where MPI begins and ends: the wrappers that calls.tsv calls `byhand`. */
+/*
+ * Where MPI begins and ends: the wrappers that calls.tsv calls `byhand`. Each acts once, at the
+ * outermost entry, whatever a tool between makes of the call: what it sends there is its own.
+ */
 #include "counters.h"
 
-#define ALIAS(name) __attribute__((alias(name)))
+/* `next_X` is a tool's MPI_X or else `real_X`, the real PMPI_X; NULL: the MPI has none. */
+#define WRAPPED(name, parameters)                                                                  \
+  typedef int name##_call parameters;                                                              \
+  TPS_EXPORT int MPI_##name parameters;                                                            \
+  TPS_EXPORT int PMPI_##name parameters;                                                           \
+  static name##_call *real_##name(void) {                                                          \
+    static tps_function *found;                                                                    \
+    return (name##_call *)tps__real(&found, "PMPI_" #name);                                        \
+  }                                                                                                \
+  TPS_FAST name##_call *next_##name(const void *caller) {                                          \
+    static tps_function *known;                                                                    \
+    name##_call *tool = (name##_call *)tps__beside(&known, "MPI_" #name, caller);                  \
+    return tool != NULL ? tool : real_##name();                                                    \
+  }
 
-TPS_EXPORT int MPI_Init(int *argc, char ***argv);
-TPS_EXPORT int PMPI_Init(int *argc, char ***argv) ALIAS("MPI_Init");
-TPS_EXPORT int MPI_Init_thread(int *argc, char ***argv, int required, int *provided);
-TPS_EXPORT int PMPI_Init_thread(int *argc, char ***argv, int required, int *provided)
-    ALIAS("MPI_Init_thread");
-TPS_EXPORT int MPI_Finalize(void);
-TPS_EXPORT int PMPI_Finalize(void) ALIAS("MPI_Finalize");
-TPS_EXPORT int MPI_Abort(tps_word comm, int errorcode);
-TPS_EXPORT int PMPI_Abort(tps_word comm, int errorcode) ALIAS("MPI_Abort");
-TPS_EXPORT int MPI_Session_init(tps_word info, tps_word errhandler, abi_handle *session);
-TPS_EXPORT int PMPI_Session_init(tps_word info, tps_word errhandler, abi_handle *session)
-    ALIAS("MPI_Session_init");
-TPS_EXPORT int MPI_Session_finalize(abi_handle *session);
-TPS_EXPORT int PMPI_Session_finalize(abi_handle *session) ALIAS("MPI_Session_finalize");
+WRAPPED(Init, (int *argc, char ***argv))
+WRAPPED(Init_thread, (int *argc, char ***argv, int required, int *provided))
+WRAPPED(Finalize, (void))
+WRAPPED(Abort, (tps_word comm, int errorcode))
+WRAPPED(Session_init, (tps_word info, tps_word errhandler, abi_handle *session))
+WRAPPED(Session_finalize, (abi_handle * session))
 
-int MPI_Init(int *argc, char ***argv) {
-  typedef int real_call(int *, char ***);
-  static tps_function *found;
-  real_call *real = (real_call *)tps__real(&found, "PMPI_Init");
-  if (real == NULL)
-    return ABI_ERR_UNSUPPORTED_OPERATION;
-  tps__thread.depth += 1;
-  int code = real(argc, argv);
+/* Around every call of what comes next; true: it is the outermost one. */
+static bool enter(void) {
+  tps__tools += 1;
+  return tps__thread.depth++ == 0;
+}
+
+static void leave(void) {
   tps__thread.depth -= 1;
-  if (code == 0 && tps__thread.depth == 0)
+  tps__tools -= 1;
+}
+
+static int init(Init_call *next, int *argc, char ***argv) {
+  if (next == NULL)
+    return ABI_ERR_UNSUPPORTED_OPERATION;
+  bool outermost = enter();
+  int code = next(argc, argv);
+  leave();
+  if (code == 0 && outermost)
+    tps__world_model_begin();
+  return code;
+}
+
+int MPI_Init(int *argc, char ***argv) { return init(next_Init(TPS_CALLER), argc, argv); }
+int PMPI_Init(int *argc, char ***argv) { return init(real_Init(), argc, argv); }
+
+static int init_thread(Init_thread_call *next, int *argc, char ***argv, int required,
+                       int *provided) {
+  if (next == NULL)
+    return ABI_ERR_UNSUPPORTED_OPERATION;
+  bool outermost = enter();
+  int code = next(argc, argv, required, provided);
+  leave();
+  if (code == 0 && outermost)
     tps__world_model_begin();
   return code;
 }
 
 int MPI_Init_thread(int *argc, char ***argv, int required, int *provided) {
-  typedef int real_call(int *, char ***, int, int *);
-  static tps_function *found;
-  real_call *real = (real_call *)tps__real(&found, "PMPI_Init_thread");
-  if (real == NULL)
-    return ABI_ERR_UNSUPPORTED_OPERATION;
-  tps__thread.depth += 1;
-  int code = real(argc, argv, required, provided);
-  tps__thread.depth -= 1;
-  if (code == 0 && tps__thread.depth == 0)
-    tps__world_model_begin();
-  return code;
+  return init_thread(next_Init_thread(TPS_CALLER), argc, argv, required, provided);
 }
 
-int MPI_Finalize(void) {
-  typedef int real_call(void);
-  static tps_function *found;
-  real_call *real = (real_call *)tps__real(&found, "PMPI_Finalize");
-  if (real == NULL)
+int PMPI_Init_thread(int *argc, char ***argv, int required, int *provided) {
+  return init_thread(real_Init_thread(), argc, argv, required, provided);
+}
+
+static int finalize(Finalize_call *next) {
+  if (next == NULL)
     return ABI_ERR_UNSUPPORTED_OPERATION;
-  bool recorded = tps__recording(); /* not in a process forked off a rank */
+  bool outermost = enter();
+  bool recorded = outermost && tps__recording(); /* not in a process forked off a rank */
   if (recorded)
     tps__end_of_run();
-  tps__thread.depth += 1;
-  bool last = tps__world_model_end();
-  int code = real();
-  tps__thread.depth -= 1;
-  if (code == 0 && tps__thread.depth == 0 && last) {
+  bool last = outermost && tps__world_model_end();
+  int code = next();
+  leave();
+  if (code == 0 && last) {
     if (recorded)
       tps__record_finish(TPS_STATE_FINALIZED);
     tps__stop(); /* the mapping stays: another thread may still be inside a wrapper */
@@ -70,46 +92,61 @@ int MPI_Finalize(void) {
   return code;
 }
 
-int MPI_Abort(tps_word comm, int errorcode) {
-  typedef int real_call(tps_word, int);
-  static tps_function *found;
-  real_call *real = (real_call *)tps__real(&found, "PMPI_Abort");
+int MPI_Finalize(void) { return finalize(next_Finalize(TPS_CALLER)); }
+int PMPI_Finalize(void) { return finalize(real_Finalize()); }
+
+static int abort_job(Abort_call *next, tps_word comm, int errorcode) {
   if (tps__recording()) {
     tps__end_of_run();
     tps__record_finish(TPS_STATE_ABORTED);
   }
-  if (real == NULL)
-    return ABI_ERR_UNSUPPORTED_OPERATION;
-  return real(comm, errorcode);
+  return next != NULL ? next(comm, errorcode) : ABI_ERR_UNSUPPORTED_OPERATION;
 }
 
-int MPI_Session_init(tps_word info, tps_word errhandler, abi_handle *session) {
-  typedef int real_call(tps_word, tps_word, abi_handle *);
-  static tps_function *found;
-  real_call *real = (real_call *)tps__real(&found, "PMPI_Session_init");
-  if (real == NULL)
+int MPI_Abort(tps_word comm, int errorcode) {
+  return abort_job(next_Abort(TPS_CALLER), comm, errorcode);
+}
+
+int PMPI_Abort(tps_word comm, int errorcode) { return abort_job(real_Abort(), comm, errorcode); }
+
+static int session_init(Session_init_call *next, tps_word info, tps_word errhandler,
+                        abi_handle *session) {
+  if (next == NULL)
     return ABI_ERR_UNSUPPORTED_OPERATION;
-  tps__thread.depth += 1;
-  int code = real(info, errhandler, session);
-  tps__thread.depth -= 1;
-  if (code == 0 && tps__thread.depth == 0)
+  bool outermost = enter();
+  int code = next(info, errhandler, session);
+  leave();
+  if (code == 0 && outermost)
     tps__session_begin(*session);
   return code;
 }
 
-int MPI_Session_finalize(abi_handle *session) {
-  typedef int real_call(abi_handle *);
-  static tps_function *found;
-  real_call *real = (real_call *)tps__real(&found, "PMPI_Session_finalize");
-  if (real == NULL)
+int MPI_Session_init(tps_word info, tps_word errhandler, abi_handle *session) {
+  return session_init(next_Session_init(TPS_CALLER), info, errhandler, session);
+}
+
+int PMPI_Session_init(tps_word info, tps_word errhandler, abi_handle *session) {
+  return session_init(real_Session_init(), info, errhandler, session);
+}
+
+static int session_finalize(Session_finalize_call *next, abi_handle *session) {
+  if (next == NULL)
     return ABI_ERR_UNSUPPORTED_OPERATION;
   bool outermost = tps__thread.depth == 0;
   if (outermost && session != NULL)
     tps__session_end(*session);
-  tps__thread.depth += 1;
-  int code = real(session);
-  tps__thread.depth -= 1;
+  enter();
+  int code = next(session);
+  leave();
   if (code == 0 && outermost)
     tps__session_ended();
   return code;
+}
+
+int MPI_Session_finalize(abi_handle *session) {
+  return session_finalize(next_Session_finalize(TPS_CALLER), session);
+}
+
+int PMPI_Session_finalize(abi_handle *session) {
+  return session_finalize(real_Session_finalize(), session);
 }

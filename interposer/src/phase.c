@@ -124,19 +124,150 @@ void tps__phases_finish(uint64_t now) {
   pthread_mutex_unlock(&mutex);
 }
 
-TPS_EXPORT int MPI_Pcontrol(int level, ...);
-TPS_EXPORT int PMPI_Pcontrol(int level, ...) __attribute__((alias("MPI_Pcontrol")));
-
-/* Further arguments are for profilers that define some; MPI itself looks at none of them. */
-int MPI_Pcontrol(int level, ...) {
-  typedef int real_call(int, ...);
-  static tps_function *found;
-  real_call *real = (real_call *)tps__real(&found, "PMPI_Pcontrol");
-  if (tps__process.phase_mode == TPS_PHASES_PCONTROL && tps__recording()) {
-    uint64_t now = tps__ticks();
-    pthread_mutex_lock(&mutex);
-    enter(level == 0 ? TPS_NO_PHASE : index_of(level > 0 ? level : 0), now);
-    pthread_mutex_unlock(&mutex);
-  }
-  return real != NULL ? real(level) : 0;
+static void act(int level) {
+  if (tps__process.phase_mode != TPS_PHASES_PCONTROL || !tps__recording())
+    return;
+  uint64_t now = tps__ticks();
+  pthread_mutex_lock(&mutex);
+  enter(level == 0 ? TPS_NO_PHASE : index_of(level > 0 ? level : 0), now);
+  pthread_mutex_unlock(&mutex);
 }
+
+/* Both act, as a tool between may keep the call for itself; twice is as once. They return what the
+ * call goes on to, NULL: nothing. */
+tps_function *tps__pcontrol(int level, const void *caller);
+tps_function *tps__pmpi_pcontrol(int level);
+
+tps_function *tps__pmpi_pcontrol(int level) {
+  static tps_function *found;
+  act(level);
+  return tps__real(&found, "PMPI_Pcontrol");
+}
+
+tps_function *tps__pcontrol(int level, const void *caller) {
+  static tps_function *known;
+  tps_function *tool = tps__beside(&known, "MPI_Pcontrol", caller);
+  if (tool == NULL)
+    return tps__pmpi_pcontrol(level);
+  act(level);
+  return tool;
+}
+
+/*
+ * Further arguments are for profilers that define some, however many: they are passed on by a jump,
+ * with every register that can hold one as it was. Elsewhere they are dropped.
+ */
+#if defined __x86_64__
+#define PASSED_ON(name, asked)                                                                     \
+  __asm__(".text\n"                                                                                \
+          ".globl " name "\n"                                                                      \
+          ".type " name ", @function\n"                                                            \
+          ".p2align 4\n" name ":\n"                                                                \
+          "  .cfi_startproc\n"                                                                     \
+          "  endbr64\n"                                                                            \
+          "  subq $184, %rsp\n"                                                                    \
+          "  .cfi_adjust_cfa_offset 184\n"                                                         \
+          "  movaps %xmm0, (%rsp)\n"                                                               \
+          "  movaps %xmm1, 16(%rsp)\n"                                                             \
+          "  movaps %xmm2, 32(%rsp)\n"                                                             \
+          "  movaps %xmm3, 48(%rsp)\n"                                                             \
+          "  movaps %xmm4, 64(%rsp)\n"                                                             \
+          "  movaps %xmm5, 80(%rsp)\n"                                                             \
+          "  movaps %xmm6, 96(%rsp)\n"                                                             \
+          "  movaps %xmm7, 112(%rsp)\n"                                                            \
+          "  movq %rdi, 128(%rsp)\n"                                                               \
+          "  movq %rsi, 136(%rsp)\n"                                                               \
+          "  movq %rdx, 144(%rsp)\n"                                                               \
+          "  movq %rcx, 152(%rsp)\n"                                                               \
+          "  movq %r8, 160(%rsp)\n"                                                                \
+          "  movq %r9, 168(%rsp)\n"                                                                \
+          "  movq %rax, 176(%rsp)\n" /* how many of xmm are in use */                              \
+          "  movq 184(%rsp), %rsi\n" /* the caller */                                              \
+          "  call " asked "\n"                                                                     \
+          "  movq %rax, %r11\n"                                                                    \
+          "  movaps (%rsp), %xmm0\n"                                                               \
+          "  movaps 16(%rsp), %xmm1\n"                                                             \
+          "  movaps 32(%rsp), %xmm2\n"                                                             \
+          "  movaps 48(%rsp), %xmm3\n"                                                             \
+          "  movaps 64(%rsp), %xmm4\n"                                                             \
+          "  movaps 80(%rsp), %xmm5\n"                                                             \
+          "  movaps 96(%rsp), %xmm6\n"                                                             \
+          "  movaps 112(%rsp), %xmm7\n"                                                            \
+          "  movq 128(%rsp), %rdi\n"                                                               \
+          "  movq 136(%rsp), %rsi\n"                                                               \
+          "  movq 144(%rsp), %rdx\n"                                                               \
+          "  movq 152(%rsp), %rcx\n"                                                               \
+          "  movq 160(%rsp), %r8\n"                                                                \
+          "  movq 168(%rsp), %r9\n"                                                                \
+          "  movq 176(%rsp), %rax\n"                                                               \
+          "  addq $184, %rsp\n"                                                                    \
+          "  .cfi_adjust_cfa_offset -184\n"                                                        \
+          "  testq %r11, %r11\n"                                                                   \
+          "  je 1f\n"                                                                              \
+          "  jmp *%r11\n"                                                                          \
+          "1: xorl %eax, %eax\n"                                                                   \
+          "  ret\n"                                                                                \
+          "  .cfi_endproc\n"                                                                       \
+          ".size " name ", . - " name "\n");
+#elif defined __aarch64__
+#define PASSED_ON(name, asked)                                                                     \
+  __asm__(".text\n"                                                                                \
+          ".globl " name "\n"                                                                      \
+          ".type " name ", %function\n"                                                            \
+          ".p2align 4\n" name ":\n"                                                                \
+          "  .cfi_startproc\n"                                                                     \
+          "  hint #34\n" /* bti c */                                                               \
+          "  stp x29, x30, [sp, #-208]!\n"                                                         \
+          "  .cfi_def_cfa_offset 208\n"                                                            \
+          "  .cfi_offset 29, -208\n"                                                               \
+          "  .cfi_offset 30, -200\n"                                                               \
+          "  mov x29, sp\n"                                                                        \
+          "  stp x0, x1, [sp, #16]\n"                                                              \
+          "  stp x2, x3, [sp, #32]\n"                                                              \
+          "  stp x4, x5, [sp, #48]\n"                                                              \
+          "  stp x6, x7, [sp, #64]\n"                                                              \
+          "  stp q0, q1, [sp, #80]\n"                                                              \
+          "  stp q2, q3, [sp, #112]\n"                                                             \
+          "  stp q4, q5, [sp, #144]\n"                                                             \
+          "  stp q6, q7, [sp, #176]\n"                                                             \
+          "  mov x1, x30\n" /* the caller */                                                       \
+          "  bl " asked "\n"                                                                       \
+          "  mov x16, x0\n"                                                                        \
+          "  ldp q0, q1, [sp, #80]\n"                                                              \
+          "  ldp q2, q3, [sp, #112]\n"                                                             \
+          "  ldp q4, q5, [sp, #144]\n"                                                             \
+          "  ldp q6, q7, [sp, #176]\n"                                                             \
+          "  ldp x0, x1, [sp, #16]\n"                                                              \
+          "  ldp x2, x3, [sp, #32]\n"                                                              \
+          "  ldp x4, x5, [sp, #48]\n"                                                              \
+          "  ldp x6, x7, [sp, #64]\n"                                                              \
+          "  ldp x29, x30, [sp], #208\n"                                                           \
+          "  .cfi_restore 30\n"                                                                    \
+          "  .cfi_restore 29\n"                                                                    \
+          "  .cfi_def_cfa_offset 0\n"                                                              \
+          "  cbz x16, 1f\n"                                                                        \
+          "  br x16\n"                                                                             \
+          "1: mov w0, wzr\n"                                                                       \
+          "  ret\n"                                                                                \
+          "  .cfi_endproc\n"                                                                       \
+          ".size " name ", . - " name "\n");
+#endif
+
+#ifdef PASSED_ON
+PASSED_ON("MPI_Pcontrol", "tps__pcontrol")
+PASSED_ON("PMPI_Pcontrol", "tps__pmpi_pcontrol")
+#else
+typedef int pcontrol_call(int, ...);
+TPS_EXPORT pcontrol_call MPI_Pcontrol;
+TPS_EXPORT pcontrol_call PMPI_Pcontrol;
+
+int MPI_Pcontrol(int level, ...) {
+  pcontrol_call *next = (pcontrol_call *)tps__pcontrol(level, TPS_CALLER);
+  return next != NULL ? next(level) : 0;
+}
+
+int PMPI_Pcontrol(int level, ...) {
+  pcontrol_call *next = (pcontrol_call *)tps__pmpi_pcontrol(level);
+  return next != NULL ? next(level) : 0;
+}
+#endif

@@ -7,13 +7,17 @@
 #include "order.h"
 #include "wrapped.h"
 
-TPR_WRAPPED(Dist_graph_create, (tpr_word comm_old, int n, const int sources[], const int degrees[],
-                                const int destinations[], const int weights[], tpr_word info,
-                                int reorder, void *comm_dist_graph))
+TPR_WRAPPED(Dist_graph_create,
+            (tpr_word comm_old, int n, const int sources[], const int degrees[],
+             const int destinations[], const int weights[], tpr_word info, int reorder,
+             void *comm_dist_graph),
+            (comm_old, n, sources, degrees, destinations, weights, info, reorder, comm_dist_graph))
 TPR_WRAPPED(Dist_graph_create_adjacent,
             (tpr_word comm_old, int indegree, const int sources[], const int sourceweights[],
              int outdegree, const int destinations[], const int destweights[], tpr_word info,
-             int reorder, void *comm_dist_graph))
+             int reorder, void *comm_dist_graph),
+            (comm_old, indegree, sources, sourceweights, outdegree, destinations, destweights, info,
+             reorder, comm_dist_graph))
 
 enum { MOST_NEIGHBOURS = INT_MAX / 8 };
 
@@ -78,9 +82,9 @@ static struct tpr_triples listed(int size, int n, const int *sources, const int 
   return edges;
 }
 
-int MPI_Dist_graph_create(tpr_word comm_old, int n, const int sources[], const int degrees[],
-                          const int destinations[], const int weights[], tpr_word info, int reorder,
-                          void *comm_dist_graph) {
+int PMPI_Dist_graph_create(tpr_word comm_old, int n, const int sources[], const int degrees[],
+                           const int destinations[], const int weights[], tpr_word info,
+                           int reorder, void *comm_dist_graph) {
   Dist_graph_create_call *next = next_Dist_graph_create();
   struct tpr_order order;
   tpr_word permuted;
@@ -133,10 +137,10 @@ static const int *weights_for_mpi(bool weighted, const int *weights, int count) 
   return count == 0 ? tpr__abi.weights_empty : weights;
 }
 
-int MPI_Dist_graph_create_adjacent(tpr_word comm_old, int indegree, const int sources[],
-                                   const int sourceweights[], int outdegree,
-                                   const int destinations[], const int destweights[], tpr_word info,
-                                   int reorder, void *comm_dist_graph) {
+int PMPI_Dist_graph_create_adjacent(tpr_word comm_old, int indegree, const int sources[],
+                                    const int sourceweights[], int outdegree,
+                                    const int destinations[], const int destweights[],
+                                    tpr_word info, int reorder, void *comm_dist_graph) {
   Dist_graph_create_adjacent_call *next = next_Dist_graph_create_adjacent();
   struct tpr_order order;
   tpr_word permuted;

@@ -7,14 +7,20 @@
 #include "order.h"
 #include "wrapped.h"
 
-TPR_WRAPPED(Cart_create, (tpr_word comm_old, int ndims, const int dims[], const int periods[],
-                          int reorder, void *comm_cart))
+TPR_WRAPPED(Cart_create,
+            (tpr_word comm_old, int ndims, const int dims[], const int periods[], int reorder,
+             void *comm_cart),
+            (comm_old, ndims, dims, periods, reorder, comm_cart))
 TPR_WRAPPED(Cart_map,
-            (tpr_word comm, int ndims, const int dims[], const int periods[], int *newrank))
-TPR_WRAPPED(Graph_create, (tpr_word comm_old, int nnodes, const int index[], const int edges[],
-                           int reorder, void *comm_graph))
+            (tpr_word comm, int ndims, const int dims[], const int periods[], int *newrank),
+            (comm, ndims, dims, periods, newrank))
+TPR_WRAPPED(Graph_create,
+            (tpr_word comm_old, int nnodes, const int index[], const int edges[], int reorder,
+             void *comm_graph),
+            (comm_old, nnodes, index, edges, reorder, comm_graph))
 TPR_WRAPPED(Graph_map,
-            (tpr_word comm, int nnodes, const int index[], const int edges[], int *newrank))
+            (tpr_word comm, int nnodes, const int index[], const int edges[], int *newrank),
+            (comm, nnodes, index, edges, newrank))
 
 /* How many cells the grid has; 0: it is none that `ranks` ranks can have. */
 static int cells_of(const struct tpr_grid *grid, int ranks) {
@@ -69,8 +75,8 @@ static enum tpr_answer map_graph(struct tpr_order *order, const int *index, cons
   return answer;
 }
 
-int MPI_Cart_create(tpr_word comm_old, int ndims, const int dims[], const int periods[],
-                    int reorder, void *comm_cart) {
+int PMPI_Cart_create(tpr_word comm_old, int ndims, const int dims[], const int periods[],
+                     int reorder, void *comm_cart) {
   Cart_create_call *next = next_Cart_create();
   struct tpr_order order;
   tpr_word permuted;
@@ -101,8 +107,8 @@ int MPI_Cart_create(tpr_word comm_old, int ndims, const int dims[], const int pe
   return done ? TPR_SUCCESS : next(comm_old, ndims, dims, periods, reorder, comm_cart);
 }
 
-int MPI_Graph_create(tpr_word comm_old, int nnodes, const int index[], const int edges[],
-                     int reorder, void *comm_graph) {
+int PMPI_Graph_create(tpr_word comm_old, int nnodes, const int index[], const int edges[],
+                      int reorder, void *comm_graph) {
   Graph_create_call *next = next_Graph_create();
   struct tpr_order order;
   tpr_word permuted;
@@ -134,7 +140,7 @@ static int own_new_rank(const struct tpr_order *order) {
   return tpr__order_is_member(order) ? order->new_rank[order->rank] : TPR_UNDEFINED;
 }
 
-int MPI_Cart_map(tpr_word comm, int ndims, const int dims[], const int periods[], int *newrank) {
+int PMPI_Cart_map(tpr_word comm, int ndims, const int dims[], const int periods[], int *newrank) {
   Cart_map_call *next = next_Cart_map();
   struct tpr_order order;
   struct tpr_links links;
@@ -153,7 +159,7 @@ int MPI_Cart_map(tpr_word comm, int ndims, const int dims[], const int periods[]
   return good ? TPR_SUCCESS : next(comm, ndims, dims, periods, newrank);
 }
 
-int MPI_Graph_map(tpr_word comm, int nnodes, const int index[], const int edges[], int *newrank) {
+int PMPI_Graph_map(tpr_word comm, int nnodes, const int index[], const int edges[], int *newrank) {
   Graph_map_call *next = next_Graph_map();
   struct tpr_order order;
   struct tpr_links links;

@@ -5,11 +5,14 @@
 
 _Thread_local int tpr__depth;
 
-TPR_WRAPPED(Init, (int *argc, char ***argv))
-TPR_WRAPPED(Init_thread, (int *argc, char ***argv, int required, int *provided))
-TPR_WRAPPED(Finalize, (void))
+TPR_ENTRIES(Init, (int *argc, char ***argv))
+TPR_ENTRIES(Init_thread, (int *argc, char ***argv, int required, int *provided))
+TPR_WRAPPED(Finalize, (void), ())
+
+static bool came; /* to PMPI_Init or PMPI_Init_thread, which a tool between goes on to */
 
 static int begun(int code) {
+  came = true;
   tpr__depth -= 1;
   if (code == TPR_SUCCESS && tpr__depth == 0) {
     tpr__depth += 1;
@@ -19,7 +22,30 @@ static int begun(int code) {
   return code;
 }
 
+static int begun_by_tool(int code) {
+  tps__tools -= 1;
+  if (code == TPR_SUCCESS && !came)
+    tpr__nodes_missed();
+  return code;
+}
+
 int MPI_Init(int *argc, char ***argv) {
+  Init_call *tool = tool_Init(__builtin_return_address(0));
+  if (tool == NULL)
+    return PMPI_Init(argc, argv);
+  tps__tools += 1;
+  return begun_by_tool(tool(argc, argv));
+}
+
+int MPI_Init_thread(int *argc, char ***argv, int required, int *provided) {
+  Init_thread_call *tool = tool_Init_thread(__builtin_return_address(0));
+  if (tool == NULL)
+    return PMPI_Init_thread(argc, argv, required, provided);
+  tps__tools += 1;
+  return begun_by_tool(tool(argc, argv, required, provided));
+}
+
+int PMPI_Init(int *argc, char ***argv) {
   Init_call *next = next_Init();
   if (next == NULL)
     return TPR_NO_MPI;
@@ -27,7 +53,7 @@ int MPI_Init(int *argc, char ***argv) {
   return begun(next(argc, argv));
 }
 
-int MPI_Init_thread(int *argc, char ***argv, int required, int *provided) {
+int PMPI_Init_thread(int *argc, char ***argv, int required, int *provided) {
   Init_thread_call *next = next_Init_thread();
   if (next == NULL)
     return TPR_NO_MPI;
@@ -35,7 +61,7 @@ int MPI_Init_thread(int *argc, char ***argv, int required, int *provided) {
   return begun(next(argc, argv, required, provided));
 }
 
-int MPI_Finalize(void) {
+int PMPI_Finalize(void) {
   Finalize_call *next = next_Finalize();
   if (next == NULL)
     return TPR_NO_MPI;

@@ -142,6 +142,14 @@ static bool find_world(struct tpr_world *world) {
 
 bool tpr__nodes_known(void) { return __atomic_load_n(&place_of_world, __ATOMIC_ACQUIRE) != NULL; }
 
+void tpr__nodes_missed(void) {
+  static bool said;
+  struct tpr_world world = {0};
+  if (find_world(&world) && world.rank == 0 && !switched_off())
+    tpr__warn(&said, "another tool has begun MPI past this library: communicators are as the MPI "
+                     "makes them");
+}
+
 void tpr__nodes_learn(void) {
   static bool said;
   struct tpr_world known = {0};

@@ -13,6 +13,8 @@
 void tpr__nodes_learn(void);
 /* Nothing is reordered from now on in this process: MPI ends, or this is a fork of a rank. */
 void tpr__nodes_forget(void);
+/* Says that they never will be known: MPI was begun past this library. */
+void tpr__nodes_missed(void);
 bool tpr__nodes_known(void);
 
 /*
