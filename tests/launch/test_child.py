@@ -12,6 +12,7 @@ import pytest
 from toposeat.errors import ApplicationError, MissingProgramError
 from toposeat.launch.child import StopSignals, answer_of, run_child
 
+HANDLERS = Path(__file__).parent / "programs" / "handlers.c"
 NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
@@ -46,12 +47,8 @@ def test_handlers_are_put_back():
 
 def test_a_handler_of_a_preloaded_library(tmp_path):
     """Python does not know it; what cannot be put back is left to the system."""
-    library, source = tmp_path / "handlers.so", tmp_path / "handlers.c"
-    source.write_text(
-        "#include <signal.h>\nstatic void on(int s) { (void)s; }\n"
-        "__attribute__((constructor)) static void start(void) { signal(SIGTERM, on); }\n"
-    )
-    subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, source], check=True)
+    library = tmp_path / "handlers.so"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, HANDLERS], check=True)
     program = (
         "import os, signal, sys; from toposeat.launch.child import run_child;"
         " assert signal.getsignal(signal.SIGTERM) is None;"

@@ -1,7 +1,5 @@
 """Ranks are reordered beside a tool that wraps MPI, which sees what it sees bare."""
 
-import os
-
 import pytest
 
 from tests.interposer.test_beside_tools import PROGRAMS as TOOLS
@@ -61,14 +59,7 @@ def test_with_the_recorder(mpi, build_dir, tmp_path):
 @pytest.mark.parametrize("mpi", FEW_MPI_NAMES, indirect=True)
 def test_a_tool_that_goes_past_it_is_named(mpi, build_dir):
     """One that takes the next MPI_X from dlsym: here for MPI_Init and the grid."""
-    source = build_dir / f"past-{os.getpid()}.c"
-    source.write_text(
-        "#define _GNU_SOURCE\n#include <dlfcn.h>\n#include <mpi.h>\n"
-        "int MPI_Init(int *argc, char ***argv) {\n"
-        '  return ((int (*)(int *, char ***))dlsym(RTLD_NEXT, "MPI_Init"))(argc, argv);\n'
-        "}\n"
-    )
-    tool = compile_c(mpi, source, build_dir, "-shared", "-fPIC")
+    tool = compile_c(mpi, PROGRAMS / "past.c", build_dir, "-shared", "-fPIC")
     program = compile_c(mpi, PROGRAMS / "row.c", build_dir)
     done = run_reordered(mpi, NODES, [program], preload=[tool], limit_s=60)
     assert (done.returncode, done.stdout) == (0, "0 1 2 3\n"), done.stderr

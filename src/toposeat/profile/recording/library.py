@@ -53,9 +53,7 @@ def inspect_linkage(program: Path, env: Mapping[str, str]) -> Linkage:
     executable = read_elf(program, _STARTS)
     if executable is None:
         return Linkage(is_elf=False)
-    if executable.defines:
-        return Linkage(static_mpi=True)
-    if executable.is_static:
+    if executable.is_static and not executable.defines:
         return Linkage(is_static=True)
     pending = deque([(program, executable)])
     seen: set[str] = set()
@@ -68,7 +66,7 @@ def inspect_linkage(program: Path, env: Mapping[str, str]) -> Linkage:
             if found is not None and soname not in seen and (library := read_elf(found)):
                 pending.append((found, library))
             seen.add(soname)
-    return Linkage()
+    return Linkage(static_mpi=executable.defines)  # with a library it is a tool's MPI_Init
 
 
 def defines_symbol(path: Path, name: str) -> bool:
