@@ -101,29 +101,6 @@ def test_published_pastes_that_are_no_machine(cases, name, what, instead):
     assert instead in caught.value.hint
 
 
-@pytest.mark.parametrize(
-    ("text", "maker", "instead"),
-    [
-        (
-            "| HL-SMI Version:  hl-1.21.3 |\n|   0  HL-225  N/A  | 0000:19:00.0 |",
-            "Habana",
-            "by hand",
-        ),
-        ("modID\tCPU Affinity\n0\t0-39", "Habana", "by hand"),
-        ("| npu-smi 24.1.rc2   Version: 24.1.rc2 |", "Ascend", "by hand"),
-        ("\tNPU0\tNPU1\nNPU0\tX\tHCCS\nNPU1\tHCCS\tX\n", "Ascend", "by hand"),
-        ("GPU0\tX\tMX\nGPU1\tMX\tX\n", "MetaX", "by hand"),
-        ('<graphs version="1">\n<graph id="0"/>\n</graphs>\n', "graphs", "NCCL_TOPO_DUMP_FILE"),
-    ],
-)
-def test_other_makers_are_named(text, maker, instead):
-    with pytest.raises(
-        InputError, match=f"this is .*{maker}|this is {maker}|NCCL's {maker}"
-    ) as caught:
-        parse_topology_text(text, Path("paste.txt"))
-    assert instead in caught.value.hint
-
-
 def test_a_message_instead_of_a_matrix_names_the_command(cases):
     with pytest.raises(InputError, match="a message of nvidia-smi topo") as caught:
         read_topology(str(cases / "69-topo-message-only/topo.txt"))

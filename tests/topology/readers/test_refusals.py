@@ -251,32 +251,6 @@ def test_machines(name, damage, tmp_path):
     check(caught.value, path, line, damage[2])
 
 
-@pytest.mark.parametrize(
-    ("text", "what"),
-    [
-        ("# to 0\t\tto 1\t\t\n0.0e+00\t1.05e+04\t\n1.05e+04\t0.0e+00\t\n", "StarPU"),
-        ("# GPU\tCPU0\tCPU1\n0\t1\t0\n", "StarPU"),
-        ("# Current configuration\n4 # Number of CPUs\n", "StarPU"),
-        ('<?xml version="1.0"?>\n<platform version="4"><AS id="a"/></platform>\n', "SimGrid"),
-        ("cpu_to_gpu0_by_dma_under_numa0 26.2\ngpu0_to_gpu1_write_by_sm 20\n", "SuperBench"),
-        ("gpu0_and_gpu1_read_by_sm 10\n", "SuperBench"),
-        ("        GPU0    GPU1\nGPU0    X       MX\nGPU1    MX      X\n", "mx-smi"),
-        (
-            '{"system": {"(Topology) Weight between DRM devices 0 and 1": "15"}}',
-            "JSON of rocm-smi",
-        ),
-        ("# ours\nHost,rack,row\nn[1,2],1,a\n", "hosts and switches"),
-        ("node\tleaf\nn1\tl1\n", "hosts and switches"),
-        ("0: SLURM_TOPOLOGY_ADDR=s0.s1.n1\n", "addresses of Slurm"),
-        ('# Mock NVML\nsystem:\n  name: "NVIDIA A100"\n', "mock of NVML"),
-    ],
-)
-def test_what_is_known_and_not_read_says_what_to_give_instead(text, what, tmp_path):
-    with pytest.raises(InputError, match=f"this is .*{what}.*: not read") as caught:
-        read_topology(written(tmp_path, "FILE", text))
-    assert "toposeat " in caught.value.hint
-
-
 NETWORK_DAMAGE = {
     "topology.conf": (
         ("SwitchName=s2 Nodes=c[5-6]", "SwitchName=s2 Nodes=c[6-5]", "c[6-5]", 0),
