@@ -9,8 +9,6 @@ from toposeat.topology.readers.file_text import FileText, read_file
 from toposeat.topology.relation import UNKNOWN, Relation
 from toposeat.topology.told import is_whole
 
-Place = tuple[int, int]
-
 
 def facts_of(path):
     """What a recorded file of tables says, by the reader that the registry finds for it."""
@@ -80,17 +78,6 @@ def relations(facts):
 def relation(facts, i, j):
     """The best connection of two rows."""
     return relations(facts).get((min(i, j), max(i, j)), UNKNOWN)
-
-
-def paths(facts):
-    """PCIe paths by rows, the smaller first."""
-    row = row_of(facts)
-    found = {
-        (row[p.source], row[p.target]): p.pcie_class.value
-        for p in facts.pairs
-        if p.pcie_class is not None
-    }
-    return {(i, j): word for (i, j), word in found.items() if i < j}
 
 
 def pcie(device):
