@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 _INTRODUCTION = """# MPI calls that are recorded
 
@@ -47,7 +47,11 @@ _MEANING = {
 def calls_page(table: str) -> str:
     """The page as Markdown."""
     parts = [_INTRODUCTION]
+    calls: dict[str, list[str]] = {}  # of a section, by what is counted
     for line in table.splitlines():
+        if line.startswith("# ---- "):
+            parts += _rows(calls)
+            calls = {}
         if line.startswith("# ---- Not wrapped"):
             parts += ["\n## Not recorded\n", "| calls | why |", "|---|---|"]
         elif line.startswith("# ---- "):
@@ -57,9 +61,13 @@ def calls_page(table: str) -> str:
             parts.append(f"| {', '.join(f'`{name}`' for name in _names(pattern))} | {reason} |")
         elif line and not line.startswith(("#", "@")):
             name, variants, action, _ = line.split("\t")
-            forms = ", ".join(f"`MPI_{form}`" for form in _forms(name, set(variants.split())))
-            parts.append(f"| {forms} | {_meaning(name, action)} |")
-    return "\n".join(parts) + "\n"
+            forms = [f"`MPI_{form}`" for form in _forms(name, set(variants.split()))]
+            calls.setdefault(_meaning(name, action), []).extend(forms)
+    return "\n".join([*parts, *_rows(calls)]) + "\n"
+
+
+def _rows(calls: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    return (f"| {', '.join(forms)} | {meaning} |" for meaning, forms in calls.items())
 
 
 def _forms(name: str, variants: set[str]) -> Iterator[str]:

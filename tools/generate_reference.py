@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from calls_page import calls_page
@@ -20,6 +20,7 @@ from toposeat.cli.main import verbs_of, whole_parser
 from toposeat.errors import NOT_AS_PLANNED
 from toposeat.installed import VERSION
 from toposeat.model.shape_text import KNOWN_SHAPES
+from toposeat.model.topology import Topology
 from toposeat.report.view.machine import remarks
 from toposeat.topology import catalogue_names, read_topology
 from toposeat.topology.formats import FORMATS, TREES, not_read
@@ -47,13 +48,30 @@ def command_line_page() -> str:
         "planned, or used a device that could not be checked; an application's own code other than "
         "0 goes first.\n",
     ]
-    for name, parser in verbs_of(whole_parser()).items():
-        parts += [f"## toposeat {name}\n", f"{parser.description}\n", *_option_rows(parser), ""]
+    verbs = verbs_of(whole_parser())
+    rows = {name: list(_option_rows(parser)) for name, parser in verbs.items()}
+    takers: dict[str, list[str]] = {}
+    for name, own in rows.items():
+        for row in own:
+            takers.setdefault(row, []).append(name)
+    shared = {row for row, names in takers.items() if len(names) >= _SEVERAL}
+    for name, parser in verbs.items():
+        parts += [f"## toposeat {name}\n", f"{parser.description}\n"]
+        own = [row for row in rows[name] if row not in shared]
+        parts += [*(_HEAD if own else ()), *own]
+        if more := [row.split("`")[1] for row in rows[name] if row in shared]:
+            listed = ", ".join(f"`{option}`" for option in more)
+            parts.append(f"\nAlso {listed}: [as of other verbs](#options-of-several-verbs).")
+        parts.append("")
+    parts += ["## Options of several verbs\n", *_HEAD, *filter(shared.__contains__, takers), ""]
     return "\n".join(parts)
 
 
-def _option_rows(parser: argparse.ArgumentParser) -> list[str]:
-    rows = ["| argument | meaning |", "|---|---|"]
+_SEVERAL = 4  # verbs, whose option is explained once
+_HEAD = ("| argument | meaning |", "|---|---|")
+
+
+def _option_rows(parser: argparse.ArgumentParser) -> Iterator[str]:
     for action in parser._actions:
         if action.dest in _OF_EVERY_VERB:
             continue
@@ -61,8 +79,7 @@ def _option_rows(parser: argparse.ArgumentParser) -> list[str]:
         value = action.metavar or "/".join(map(str, action.choices or [action.dest.upper()]))
         names = ", ".join(action.option_strings)
         form = f"{names} {value}" if names and action.nargs != 0 else names or str(value)
-        rows.append(f"| `{form}` | {action.help or ''} |")
-    return rows
+        yield f"| `{form}` | {action.help or ''} |"
 
 
 def catalogue_page() -> str:
@@ -71,27 +88,25 @@ def catalogue_page() -> str:
         _NOTE,
         "# Catalogue of known machines\n",
         "The machines are described from published facts; numbers are `nominal` unless the machine",
-        "file says otherwise. Below the table are the sources of each, and what is assumed.\n",
+        "file says otherwise. `toposeat discover -t NAME -v` names the sources of each, and what",
+        "of it is assumed.\n",
         "| name | devices | links | description |\n|---|---|---|---|",
     ]
     machines = [read_topology(name) for name in catalogue_names()]
     parts += [
-        f"| `{m.name}` | {len(m.devices)} | {len(m.links)} | {m.description} |" for m in machines
+        f"| `{m.name}` | {len(m.devices)} | {len(m.links)} | {_described(m)} |" for m in machines
     ]
     parts += [
         f"| `{known.name}` | {known.hosts} hosts | {known.kind} | {known.description} |"
         for known in KNOWN_SHAPES.values()
     ]
-    for machine in machines:
-        parts.append(f"\n## {machine.name}\n")
-        parts += [f"- {source}" for source in machine.sources]
-        parts += [f"- *{remark}*" for remark in remarks(machine)]
-        parts += [f"- doubt: {doubt}" for doubt in machine.report]
-    for known in KNOWN_SHAPES.values():
-        parts.append(f"\n## {known.name}\n\n`{known.shape}`\n")
-        parts += [f"- {source}" for source in known.sources]
-        parts.append(f"- *assumed: {known.assumed}*")
     return "\n".join(parts) + "\n"
+
+
+def _described(machine: Topology) -> str:
+    """What it is, and what of it stands for no product."""
+    invented = [remark for remark in remarks(machine) if remark.startswith("invented")]
+    return "; ".join([machine.description, *invented])
 
 
 def mpi_calls_page() -> str:
@@ -156,26 +171,16 @@ def records_page() -> str:
         "# Decision records\n",
         "Each record explains a decision that holds today, with its reasons and what was rejected.",
         "There are at most 25, each of at most 60 lines of 120 columns. What belongs to a record",
-        "becomes a section of it; a new one takes the next number, and no number is used twice.\n",
+        "becomes a section of it; a new one takes the next number, and no number is used twice.",
+        "Those that are missing below became sections (`Holds what was`), or were never used.\n",
         "| number | title | status |\n|---|---|---|",
     ]
-    numbers: set[int] = set()
-    folded: dict[int, tuple[str, str, str]] = {}
     for path in sorted((_FOLDER / "adr").glob("[0-9]*.md")):
         text = path.read_text(encoding="utf-8")
         head = re.match(r"# (\d{4}): (.+)\n\nStatus: (.+)\n", text)
         if head is None or head[1] != path.name[:4]:
             raise ValueError(f"{path} does not begin with '# NUMBER: TITLE' and 'Status: STATUS'")
         parts.append(f"| [{head[1]}]({path.name}) | {head[2]} | {head[3]} |")
-        held = re.search(r"^Holds what was: (.+)$", text, re.MULTILINE)
-        others = re.findall(r"(\d{4}) \(([^()]+)\)", held[1] if held else "")
-        folded |= {int(number): (title, head[1], path.name) for number, title in others}
-        numbers |= {int(head[1]), *(int(number) for number, _ in others)}
-    parts.append("\n| was | title | now in |\n|---|---|---|")
-    for number, (title, holder, name) in sorted(folded.items()):
-        parts.append(f"| {number:04} | {title} | [{holder}]({name}) |")
-    unused = [f"{number:04}" for number in range(1, max(numbers)) if number not in numbers]
-    parts.append(f"\nUnused numbers: {', '.join(unused) or 'none'}.")
     return "\n".join(parts) + "\n"
 
 

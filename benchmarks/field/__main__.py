@@ -3,7 +3,7 @@
 Run: python -m benchmarks.field [--page FILE]
 
 Prints every row. With --page it writes them to `rows.md` beside this program, and to that page the
-summary, what is predicted wrong, and the programs. Reads the table of `shared/field` beside the
+summary and each that names the slower one. Reads the table of `shared/field` beside the
 checkout and our own (`found.tsv`, `machines.py`). Without the former it says so and does nothing.
 The exit code is 0 whatever differs: a difference is a result.
 """
@@ -53,13 +53,10 @@ def kind_of(row: Comparison) -> str:
 
 
 def section_of(found: Sequence[Compared]) -> Iterator[str]:
-    """What the page shows."""
+    """What the page shows: how many, and each that names the slower one."""
     yield from _summary(found)
-    wrong = [e for e in found if e.verdict != "right" and e.row.kind in ("link", "untold")]
-    yield "\nEvery comparison of links that is not predicted right:\n"
-    yield from _table(wrong, short=True)
-    yield "\nEvery program:\n"
-    yield from _table([each for each in found if kind_of(each.row) == "app"], short=True)
+    yield "\nWhere the slower one is named:\n"
+    yield from _table([each for each in found if each.verdict == "reversed"], short=True)
 
 
 def markdown_of(found: Sequence[Compared], every: Sequence[Comparison]) -> Iterator[str]:

@@ -71,20 +71,10 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 
 def section_of(papers: Sequence[Paper]) -> Iterator[str]:
-    """What the page shows: how many figures hold, and those that do not."""
+    """What the page shows: how many figures hold."""
     yield ""
     heads = ("source", *(f"{status.value}: hold" for status in _COMPARED), "not reproducible")
     yield from markdown_table(heads, (_counted(paper) for paper in papers))
-    yield "\nEvery figure that differs:\n"
-    differing = (
-        (row.figure, row.quantity, row.published, row.predicted, row.status.value, row.note)
-        for paper in papers
-        for row in paper.rows
-        if row.holds is False
-    )
-    yield from markdown_table(
-        ("figure", "what", "published", "predicted", "mark", "why"), differing
-    )
 
 
 _COMPARED = tuple(status for status in Status if status is not Status.NOT_REPRODUCIBLE)
