@@ -16,6 +16,9 @@ ifneq ($(shell command -v ccache),)
 export CMAKE_C_COMPILER_LAUNCHER ?= ccache
 export CMAKE_CXX_COMPILER_LAUNCHER ?= ccache
 export CCACHE_SLOPPINESS ?= pch_defines,time_macros
+# What another folder compiled, as a fresh clone of CI is one, is found too.
+export CCACHE_BASEDIR ?= $(CURDIR)
+export CCACHE_NOHASHDIR ?= 1
 endif
 CLOCKED := tools/clocked.sh
 NATIVE := $(shell git ls-files '*.c' '*.cpp' '*.h' '*.hpp' ':!third_party' 2>/dev/null)
