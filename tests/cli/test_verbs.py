@@ -53,6 +53,14 @@ def test_the_papers_graph_and_the_congestion_objective(capsys):
     assert cost["placed"]["max_congestion_s"] < cost["default"]["max_congestion_s"]
 
 
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_every_machine_is_mapped_and_never_slower(capsys, name):
+    devices = len(run_json(capsys, "discover", "-t", name)["devices"])
+    traffic = f"random:{devices},seed=3,degree={min(3, devices - 1)}"
+    result = run_json(capsys, "map", traffic, "-t", name, "--budget", "0.3")
+    assert result["placed"]["predicted_s"] <= result["default"]["predicted_s"] * (1 + 1e-9)
+
+
 def test_discover_saves_what_it_shows(tmp_path, capsys):
     path = tmp_path / "m.json"
     assert main(["discover", "-t", "dgx-1v", "-o", str(path)]) == 0
