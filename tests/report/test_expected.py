@@ -117,6 +117,13 @@ def rated(route, rate):
     return replace(route, cap_bytes_per_s=Quantity(rate, Source.MEASURED))
 
 
+def one_way():
+    """Of one pair no source tells a route back."""
+    tree = samples.small_tree()
+    known = [each for each in tree.routes if (each.source, each.target) != ("gpu3", "gpu0")]
+    return replace(tree, routes=tuple(known))
+
+
 def chain():
     """The middle device forwards, so both its links carry traffic of others."""
     devices = tuple(Device(id=f"g{i}", index=i, forwards=True) for i in range(3))
@@ -219,7 +226,7 @@ VIEWS |= {
     "topology two ways up": topology(two_ways_up()),
     "topology hosts": topology(samples.cluster(2, 2)),
     "topology bare": topology(bare("bare", [Device(id="g", index=0)])),
-    "topology without routes": topology(bare("apart", map(samples.device, range(2)))),
+    "topology with a route less": topology(one_way()),
     "topology of the catalogue": topology(read_topology("k80-16")),
     "topology rack": topology(read_topology("gb200-nvl72")),
     "topology refused": topology(
@@ -366,6 +373,15 @@ def to_itself():
     return Traffic(ranks=2, origin="x", tables={(TrafficKind.ONE_SIDED, MemorySpace.DEVICE): table})
 
 
+def empty():
+    """Messages without a byte, but of a rank to itself."""
+    tables = {
+        DEVICE_P2P: PairTable.from_pairs([0], [1], [0], [9]),
+        HOST_P2P: PairTable.from_pairs([0, 1], [1, 1], [0, 7], [9, 1]),
+    }
+    return Traffic(ranks=2, origin="empty", tables=tables)
+
+
 def on_hosts(*, recorded):
     """Of a run: it answers for a GPU build; a pattern has no buffers, and a crash no verdict."""
     info = (RankInfo(rank=0, wall_s=1, mpi_s=0.5),) if recorded else ()
@@ -461,9 +477,7 @@ VIEWS |= {
     "profile collectives": traffic(
         replace(half_dead(), tables={}, histograms={}, report=(), metadata={"exit_code": "0"})
     ),
-    "traffic of nothing": traffic(
-        replace(PAIR, tables={DEVICE_P2P: PairTable.from_pairs([0], [1], [0], [9])}, histograms={})
-    ),
+    "traffic of nothing": traffic(empty()),
     "profile groups": traffic(grouped()),
 }
 FORMS |= {

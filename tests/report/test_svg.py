@@ -16,7 +16,7 @@ from tests.report import samples
 from tests.report.markup import Page, assert_nothing_from_outside
 from tests.report.profile_samples import full_profile
 from tests.report.samples import EVIL, result_on
-from tests.report.test_expected import compare, ring_of
+from tests.report.test_expected import compare, empty, ring_of
 from tests.support.catalogue import CATALOGUE
 from toposeat import mapping, profile
 from toposeat.errors import InputError
@@ -159,6 +159,7 @@ DRAWN = {
     "small tree moved": lambda: moved((0, 1, 3)),
     "small tree kept": lambda: moved((0, 1, 2)),
     "profile": lambda: traffic_svg(full_profile()),
+    "profile of nothing": lambda: traffic_svg(empty()),
     "network": lambda: network_alone("fattree:4:4:2,taper=2", created="2026-11-28"),
     "network of three levels": lambda: network_alone("fattree:2:2:2:2,taper=2"),
     "network moved": lambda: mapping_svg(
