@@ -147,8 +147,8 @@ def _lines(part: Part, width: int) -> list[_Letters]:
     """The lines of a part."""
     match part:
         case Fact():
-            name = Cell(part.name, "strong") if isinstance(part.name, str) else part.name
-            return _beside(_letters(name), part.words, part.width, width)
+            name = _letters(Cell(part.name, "strong") if isinstance(part.name, str) else part.name)
+            return _beside(name, part.words, max(part.width, _wide(name) + 1), width)
         case Note():
             return _beside(_letters(part.mark), clean(part.words), len(part.mark), width)
         case Table():
