@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.profile.recording.test_programs import SENDER
 from tests.support.cluster import LOGIN, toposeat
 from tests.support.interposed import compile_c
 from toposeat import topology
@@ -25,7 +26,7 @@ PROGRAMS = Path(__file__).parent / "programs"
     indirect=["mpi"],
 )
 def test_one_profile_of_programs_on_two_nodes(cluster, mpi, by):
-    program = compile_c(mpi, PROGRAMS / "sender.c", cluster.share)
+    program = compile_c(mpi, SENDER, cluster.share)
     hosts = ",".join(f"{node}:2" for node in cluster.nodes[:2])
     if by == "srun":
         file = cluster.share / "programs.conf"

@@ -20,8 +20,9 @@ from toposeat.launch.home_job import Verdicts
 from toposeat.launch.nic_words import other_nics
 from toposeat.model.cpu_list import format_cpu_list, parse_cpu_list
 from toposeat.model.files import beginning
-from toposeat.model.placement import CPU_RANKS, Placement, Seat
+from toposeat.model.placement import Placement, Seat
 from toposeat.model.plural import nouns
+from toposeat.model.rank_info import CPU_RANKS
 from toposeat.model.record import Record
 from toposeat.model.runs import RealisedSeat, SeatVerdict
 from toposeat.model.topology import Vendor, canonical_pci

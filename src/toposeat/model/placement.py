@@ -21,9 +21,6 @@ VERDICT_KEY, RANGE_KEY, PROOF_KEY, ANSWER_KEY = "verdict", "range", "proof", "an
 _SHOWN = 16  # devices in a repr
 
 
-CPU_RANKS = "cpu_ranks"  # metadata: ranks that need no device, a list
-
-
 class Seat(Noun, Record, frozen=True, kw_only=True):
     """One rank's place. None is "not known" or "leave it alone" and is written as `-`."""
 

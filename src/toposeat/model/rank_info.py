@@ -16,6 +16,9 @@ from toposeat.model.record import Record
 if TYPE_CHECKING:  # it brings numpy, which `run` does without
     from toposeat.model.pair_table import MemorySpace
 
+# Of the metadata of a profile and of a placement: ranks that need no device, as a Linux list.
+CPU_RANKS = "cpu_ranks"
+
 
 class TimeKind(StrEnum):
     """The kinds of MPI calls whose time is told apart."""

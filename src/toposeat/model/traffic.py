@@ -44,7 +44,6 @@ __all__ = [
 # Keys of the metadata: numbers, and words for people.
 WORLDS_OF_ONE = "worlds_of_one"
 BESIDE = "beside"  # numbers of ranks of MPI jobs that ran beside the recorded one
-CPU_RANKS = "cpu_ranks"  # that loaded no GPU driver, where others did
 LEFT_OUT = "left_out"  # what the job did that no table has
 INNER_LINE = "inner_line"  # the launch line in the command, which another program is to start
 GRID = "grid"  # key of the metadata: of ranks in their order, "4x2", where messages show one

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from toposeat import evaluation, launch, mapping, topology
 from toposeat.model.cpu_list import format_cpu_list
 from toposeat.model.nics import nics_left_out
-from toposeat.model.placement import CPU_RANKS
+from toposeat.model.rank_info import CPU_RANKS
 from toposeat.model.shell_words import sources_in
 
 if TYPE_CHECKING:  # `run` names a node, and needs none of them

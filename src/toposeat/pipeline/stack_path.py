@@ -18,8 +18,9 @@ from toposeat.model.map_options import MapOptions
 from toposeat.model.pair_table import MemorySpace, PairTable, Schedule
 from toposeat.model.protocol import Stack, StackKind
 from toposeat.model.quantity import WORTH_SAYING, Assumed
+from toposeat.model.rank_info import CPU_RANKS
 from toposeat.model.topology import CopyProtocol, LinkKind, Topology, Vendor
-from toposeat.model.traffic import CPU_RANKS, Traffic
+from toposeat.model.traffic import Traffic
 from toposeat.model.transport import NcclSetting, nccl_setting
 from toposeat.pipeline.placing import open_machine
 from toposeat.pipeline.transport import as_nccl_is_set

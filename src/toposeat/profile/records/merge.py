@@ -19,8 +19,8 @@ from toposeat.model.few import first_few
 from toposeat.model.files import beginning
 from toposeat.model.job_folder import RECORD_SUFFIX, TORCH_SUFFIX
 from toposeat.model.plural import nouns
-from toposeat.model.rank_info import cpu_doubt, file_doubt
-from toposeat.model.traffic import BESIDE, CPU_RANKS, LEFT_OUT, WORLDS_OF_ONE, Traffic
+from toposeat.model.rank_info import CPU_RANKS, cpu_doubt, file_doubt
+from toposeat.model.traffic import BESIDE, LEFT_OUT, WORLDS_OF_ONE, Traffic
 from toposeat.profile.records.record import RankRecord, read_record, record_paths
 from toposeat.profile.records.segment import CAUSE_SUFFIX, HOST_SUFFIX, SUFFIX, Flag, State
 from toposeat.profile.records.torch_job import joined, read_torch_records
