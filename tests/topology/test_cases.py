@@ -1,6 +1,6 @@
 """Outputs of tools, and all that is read from them: `cases/*.txt`.
 
-    TOPOSEAT_UPDATE_CASES=1 pytest tests/topology/test_cases.py    renews what they show: look
+    TOPOSEAT_UPDATE_GOLDEN=1 pytest tests/topology/test_cases.py    renews what they show: look
 
 A file holds cases of one kind of source, of networks where its name says so. Lines that begin with
 `%%%` cut it into blocks:
@@ -35,7 +35,7 @@ from toposeat.topology.readers.file_text import read_file
 from toposeat.topology.told import is_whole
 
 FOLDER = Path(__file__).with_name("cases")
-UPDATE = os.environ.get("TOPOSEAT_UPDATE_CASES") == "1"
+UPDATE = os.environ.get("TOPOSEAT_UPDATE_GOLDEN")
 
 
 @dataclass
