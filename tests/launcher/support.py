@@ -126,8 +126,9 @@ class Exec:
             assert outcome.code == 0, outcome.stderr
         return outcome
 
-    def variables(self, text, *options, rank=0, env=None):
+    def variables(self, text, *options, rank=0, env=None, check=True):
         """Seat `rank` of a job that MPICH started, and show what its program sees."""
         ranks = len(text[text.index("\nrank\thost") :].strip().splitlines()) - 1
         job = {"PMI_RANK": str(rank), "PMI_SIZE": str(ranks), "MPI_LOCALRANKID": str(rank)}
-        return self.run("-m", self.place(text), *options, "env", "-0", env={**job, **(env or {})})
+        line = ("-m", self.place(text), *options, "env", "-0")
+        return self.run(*line, env={**job, **(env or {})}, check=check)

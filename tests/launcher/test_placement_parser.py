@@ -97,6 +97,18 @@ def test_what_is_no_file_is_refused(launcher, tmp_path):
         assert "not a regular file" in done.warnings[0]
 
 
+def test_a_missing_or_damaged_file_is_named_and_the_program_runs(launcher):
+    damaged = launcher.place(placement_text([seat_line(0, 2)]).replace("\t0\t", "\tzero\t"))
+    for path, cause in (
+        (launcher.folder / "no.place", "No such file or directory; started without placement"),
+        (damaged, "local_rank must be a number"),
+    ):
+        done = launcher.run("-m", path, "echo", "ran")
+        assert done.stdout == "ran\n"
+        assert f"{path}:" in done.warnings[0]
+        assert cause in done.warnings[0]
+
+
 def test_control_characters_of_a_file_do_not_reach_the_terminal(launcher):
     """Neither ESC nor U+009B, which some terminals take for ESC [; letters with accents do."""
     done = launcher.run("-m", launcher.place("# toposeat\x1b[31m\x9b0mé\n"), "true")
