@@ -1,13 +1,16 @@
 """CPU set, memory policy and NIC variables, read back by the kernel's own account."""
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.launcher.support import PCI, UUID, node_tree, placement_text, seat_line
+from tests.support.tables import rows, variables
 
+NICS = Path(__file__).with_name("nics.txt")
 CPUS = sorted(os.sched_getaffinity(0))
 STATUS = ("grep", "Cpus_allowed_list", "/proc/self/status")
 needs_two_cpus = pytest.mark.skipif(len(CPUS) < 2, reason="this process may use one CPU only")
@@ -148,153 +151,72 @@ def test_a_node_that_does_not_exist_is_said(policy):
 # ---- NIC ----
 
 
-@pytest.fixture
-def nics(tmp_path):
-    """The environment of a node that has the NICs of these tests."""
-    active = ("4: ACTIVE", "200 Gb/sec (4X HDR)")
-    names = ("mlx5_3", "hfi1_0", "hfi1_11", "hfi2_0", "opap129s0", "rdmap197s0")
-    interfaces = dict.fromkeys(("hsn0", "hsn1", "hsn3", "hsn10", "lo", "ens3"), "up")
-    return node_tree(tmp_path / "tree", nics=dict.fromkeys(names, active), interfaces=interfaces)
-
-
-CRAY = {"MPICH_OFI_NIC_POLICY": "USER", "I_MPI_MULTIRAIL": "1"}
 NIC_VARIABLES = {
     *("UCX_NET_DEVICES", "PSM3_NIC", "MPICH_OFI_NIC_POLICY", "MPICH_OFI_NIC_MAPPING"),
-    *("MPIR_CVAR_CH4_OFI_PREF_NIC", "I_MPI_MULTIRAIL"),
+    *("MPICH_OFI_NUM_NICS", "MPIR_CVAR_CH4_OFI_PREF_NIC", "I_MPI_MULTIRAIL"),
     *("HFI_UNIT", "FI_OPX_HFI_SELECT", "FI_TCP_IFACE", "NCCL_IB_HCA"),
     *("FI_CXI_DEVICE_NAME", "FI_EFA_IFACE", "FI_VERBS_DEVICE_NAME", "FI_VERBS_IFACE"),
 }
+CRAY = "MPICH_OFI_NIC_POLICY=USER I_MPI_MULTIRAIL=1"
 
 
-@pytest.mark.parametrize(
-    ("nic", "expected"),
-    [
-        ("mlx5_3", {"UCX_NET_DEVICES": "mlx5_3:1", "PSM3_NIC": "mlx5_3"}),
-        ("mlx5_3:2", {"UCX_NET_DEVICES": "mlx5_3:2", "PSM3_NIC": "mlx5_3"}),
-        ("lo", {"UCX_NET_DEVICES": "lo", "PSM3_NIC": "lo", "FI_TCP_IFACE": "lo"}),
-        ("hfi1_0", {"FI_OPX_HFI_SELECT": "0", "HFI_UNIT": "0"}),
-        ("hfi1_11", {"FI_OPX_HFI_SELECT": "11", "HFI_UNIT": "11"}),
-        ("hfi1_0:1", {"FI_OPX_HFI_SELECT": "0", "HFI_UNIT": "0"}),
-        ("hfi2_0", {}),  # not the name by which a unit is opened
-        ("opap129s0", {}),
-        ("rdmap197s0", {}),
-        ("cxi0", {**CRAY, "MPICH_OFI_NIC_MAPPING": "0:0", "MPIR_CVAR_CH4_OFI_PREF_NIC": "0"}),
-        ("hsn3", {**CRAY, "MPICH_OFI_NIC_MAPPING": "3:0"}),
-        ("cxi10", {}),  # sorts before cxi2
-    ],
-)
-def test_libraries_are_pointed_at_the_nic(launcher, nics, nic, expected):
-    found = launcher.variables(placement_text([seat_line(0, 0, nic=nic)]), env=nics).variables
-    assert {name: found[name] for name in NIC_VARIABLES & set(found)} == expected
+def node_of(cell, root):
+    """The environment of a node with these NICs."""
+    states = variables(cell)
+    interfaces = {name: state for name, state in states.items() if re.match("lo|ens|hsn", name)}
+    ports = {
+        name: ("1: DOWN", "100 Gb/sec (1X NDR)")
+        if state == "down"
+        else ("4: ACTIVE", f"{state} Gb/sec (4X)")
+        for name, state in states.items()
+        if name not in interfaces
+    }
+    root.mkdir()
+    if not states:
+        return {"TOPOSEAT_SYSROOT": str(root)}
+    return node_tree(root, nics=ports, interfaces=interfaces)
 
 
-@pytest.mark.parametrize(("neighbour", "expected"), [("ens3", "ens3"), ("ens4", None), ("-", None)])
-def test_the_tcp_provider_is_told_the_one_interface_that_all_ranks_have(
-    launcher, tmp_path, neighbour, expected
+@pytest.mark.parametrize(("seats", "node", "given", "expected", "said"), rows(NICS, "nics"))
+def test_libraries_are_pointed_at_the_nic(
+    *, launcher, tmp_path, seats, node, given, expected, said
 ):
-    """Ranks on several would not reach each other wherever each has a network of its own."""
-    text = placement_text([seat_line(0, 0, nic="ens3"), seat_line(1, 1, nic=neighbour)])
-    env = node_tree(tmp_path / "tree", interfaces={"ens3": "up", "ens4": "up"})
-    found = launcher.variables(text, env=env).variables
-    assert found["UCX_NET_DEVICES"] == "ens3"
-    assert found.get("FI_TCP_IFACE") == expected
+    env = {**node_of(node, tmp_path / "tree"), **variables(given)}
+    text = placement_text([seat_line(i, i, nic=nic) for i, nic in enumerate(seats.split(","))])
+    options = [] if said.startswith("warning") else ["--strict"]  # nothing is in its way
+    done = launcher.variables(text, *options, env=env)
+    found = {name: done.variables[name] for name in NIC_VARIABLES & set(done.variables)}
+    expected = variables(expected.replace("CRAY", CRAY))
+    assert found == {name: text.replace(r"\s", " ") for name, text in expected.items()}
+    kind, _, words = said.partition(": ")
+    assert [line.partition("rank 0: ")[2] for line in done.warnings] == [words] * (
+        kind == "warning"
+    )
+    assert words in done.stderr if kind != "-" else not done.stderr
 
 
-def test_the_tcp_provider_is_told_no_name_that_the_node_does_not_show(launcher, tmp_path):
-    """A node without /sys tells nothing of its NICs; another one has none of this name."""
-    (tmp_path / "tree").mkdir()
-    text = placement_text([seat_line(0, 0, nic="ens3")])
-    env = {"TOPOSEAT_SYSROOT": str(tmp_path / "tree")}
-    assert "FI_TCP_IFACE" not in launcher.variables(text, env=env).variables
-    text = placement_text([seat_line(0, 0, nic="hfi1_0")])
-    assert "FI_OPX_HFI_SELECT" not in launcher.variables(text, env=env).variables
-
-
-def test_cray_mpich_gets_the_table_of_the_node(launcher, nics):
-    """Adapter, colon, local ranks; of the rank's own host alone."""
-    used = ["cxi1", "cxi0", "cxi1", "cxi0"]
-    seats = [seat_line(i, i, host=os.uname().nodename, nic=nic) for i, nic in enumerate(used)]
-    seats += [seat_line(4, 0, host="elsewhere", local_rank=0, nic="cxi3")]
-    text = placement_text(seats, hosts=(os.uname().nodename, "elsewhere"))
-    for rank in (0, 3):
-        found = launcher.variables(text, rank=rank, env=nics).variables
-        assert found["MPICH_OFI_NIC_POLICY"] == "USER"
-        assert found["MPICH_OFI_NIC_MAPPING"] == "0:1,3; 1:0,2"
-
-
-@pytest.mark.parametrize("name", ["MPICH_OFI_NIC_POLICY", "MPICH_OFI_NUM_NICS"])
-def test_a_wish_about_cray_mpich_stays_whole(launcher, nics, name):
-    wish = {name: "GPU", **nics}
-    found = launcher.variables(placement_text([seat_line(0, 0, nic="cxi0")]), env=wish)
-    assert found.variables[name] == "GPU"
-    assert "MPICH_OFI_NIC_MAPPING" not in found.variables
+def test_cray_mpich_gets_the_table_of_the_ranks_own_host(launcher, tmp_path):
+    here = os.uname().nodename
+    seats = [seat_line(i, i, host=here, nic=nic) for i, nic in enumerate(("cxi1", "cxi0"))]
+    seats += [seat_line(2, 0, host="elsewhere", local_rank=0, nic="cxi3")]
+    env = node_of("hsn0=up hsn1=up hsn3=up", tmp_path / "tree")
+    text = placement_text(seats, hosts=(here, "elsewhere"))
+    for rank in (0, 1):
+        found = launcher.variables(text, rank=rank, env=env).variables
+        assert found["MPICH_OFI_NIC_MAPPING"] == "0:1; 1:0"
 
 
 @pytest.mark.skipif(
     not Path("/sys/devices/system/node/node0/cpulist").exists(), reason="no NUMA nodes here"
 )
-def test_cray_mpich_picks_by_numa_node_where_a_neighbours_nic_is_not_known(launcher, nics):
+def test_cray_mpich_picks_by_numa_node_where_a_neighbours_nic_is_not_known(launcher, tmp_path):
     cpu = Path("/sys/devices/system/node/node0/cpulist").read_text().strip().split("-")[0]
     if not cpu.isdigit() or int(cpu) not in CPUS:
         pytest.skip("the first CPU of node 0 is not for this process")
     text = placement_text([seat_line(0, 0, nic="cxi0", cpus=cpu), seat_line(1, 1)])
-    found = launcher.variables(text, env=nics).variables
+    found = launcher.variables(text, env=node_of("hsn0=up", tmp_path / "tree")).variables
     assert found["MPICH_OFI_NIC_POLICY"] == "NUMA"
     assert "MPICH_OFI_NIC_MAPPING" not in found
-
-
-@pytest.mark.parametrize(
-    ("states", "expected"),
-    [
-        (("up", "up"), {**CRAY, "MPICH_OFI_NIC_MAPPING": "1:0", "MPIR_CVAR_CH4_OFI_PREF_NIC": "1"}),
-        (("down", "up"), {"I_MPI_MULTIRAIL": "1"}),  # MPICH counts adapters that are up
-    ],
-)
-def test_adapters_are_counted_only_where_none_is_down(launcher, tmp_path, states, expected):
-    interfaces = {f"hsn{number}": state for number, state in enumerate(states)}
-    env = node_tree(tmp_path / "tree", interfaces=interfaces)
-    found = launcher.variables(placement_text([seat_line(0, 0, nic="cxi1")]), env=env).variables
-    assert {name: found[name] for name in NIC_VARIABLES & set(found)} == expected
-
-
-ACTIVE, FAST, SLOW = "4: ACTIVE", "400 Gb/sec (4X NDR)", "100 Gb/sec (1X NDR)"
-
-
-@pytest.mark.parametrize(
-    ("nic", "cause"),
-    [
-        ("mlx5_9", "NIC mlx5_9 is not on this node"),
-        ("mlx5_1", "port 1 of NIC mlx5_1 is down"),
-        ("mlx5_2:1", "NIC mlx5_2 runs at 100 Gb/s, others of this node at 400 Gb/s"),
-        ("ens3", "NIC ens3 is down"),
-        ("cxi0", "NIC hsn0 is down"),
-    ],
-)
-def test_a_nic_that_is_no_use_is_never_named(launcher, tmp_path, nic, cause):
-    nics = {"mlx5_0": (ACTIVE, FAST), "mlx5_1": ("1: DOWN", SLOW), "mlx5_2": (ACTIVE, SLOW)}
-    env = node_tree(tmp_path / "tree", nics=nics, interfaces={"ens3": "down", "hsn0": "down"})
-    done = launcher.variables(placement_text([seat_line(0, 0, nic=nic)]), env=env)
-    assert not NIC_VARIABLES & set(done.variables)
-    assert [line.partition("rank 0: ")[2] for line in done.warnings] == [f"{cause}: it is left out"]
-    place = launcher.place(placement_text([seat_line(0, 0, nic="mlx5_0")]))
-    alone = {"PMI_RANK": "0", "PMI_SIZE": "1", "MPI_LOCALRANKID": "0", **env}
-    assert launcher.run("-m", place, "--strict", "true", env=alone).stderr == ""
-
-
-def test_one_faster_nic_makes_no_other_slow(launcher, tmp_path):
-    """As the choice of NICs has it: eight of 100 Gb/s carry more than one of 400."""
-    nics = {f"mlx5_{i}": (ACTIVE, SLOW) for i in range(8)} | {"mlx5_8": (ACTIVE, FAST)}
-    text = placement_text([seat_line(0, 0, nic="mlx5_3")])
-    done = launcher.variables(text, env=node_tree(tmp_path / "tree", nics=nics))
-    assert done.variables["UCX_NET_DEVICES"] == "mlx5_3:1"
-    assert done.warnings == []
-
-
-def test_of_a_node_that_tells_nothing_of_its_nics_nothing_is_doubted(launcher, tmp_path):
-    for nic, told in (("mlx5_7", "mlx5_7:1"), ("NIC0", None)):  # a label of nvidia-smi is no name
-        text = placement_text([seat_line(0, 0, nic=nic)])
-        done = launcher.variables(text, env={"TOPOSEAT_SYSROOT": str(tmp_path)})
-        assert done.variables.get("UCX_NET_DEVICES") == told
 
 
 # ---- the seat follows the device ----
@@ -349,21 +271,18 @@ def test_slices_that_the_placement_does_not_know_leave_cpus_alone(launcher):
     assert "is none of the devices in the placement" in done.warnings[0]
 
 
-def test_what_the_user_set_stays(launcher, nics):
-    text = placement_text([seat_line(0, 0, nic="mlx5_3")])
-    done = launcher.variables(text, env={"UCX_NET_DEVICES": "mlx5_0:1", **nics})
-    assert done.variables["UCX_NET_DEVICES"] == "mlx5_0:1"
-    assert "was set before and stays" in done.stderr
-    assert done.warnings == []
-
-
-def test_the_report_tells_what_is(launcher, nics):
+def test_the_report_tells_what_is(launcher, tmp_path):
     folder = launcher.folder / "reports"
     folder.mkdir()
     text = placement_text([seat_line(0, 2, cpus=str(CPUS[0]), nic="mlx5_3")])
     done = launcher.run(
         *("-m", launcher.place(text), "--report", folder, "sh", "-c", "echo $$"),
-        env={"PMI_RANK": "0", "PMI_SIZE": "1", "MPI_LOCALRANKID": "0", **nics},
+        env={
+            "PMI_RANK": "0",
+            "PMI_SIZE": "1",
+            "MPI_LOCALRANKID": "0",
+            **node_of("mlx5_3=200", tmp_path / "tree"),
+        },
     )
     report = done.report(folder)
     expected = {
