@@ -6,8 +6,8 @@ from itertools import chain
 from pathlib import Path
 
 from tests.fuzz.target import SEEDS, Target, chosen, text_seeds
+from tests.topology.case_files import FOLDER, cases
 from tests.topology.readers.render import RENDERERS
-from tests.topology.test_cases import FOLDER, cases
 from toposeat.errors import InputError, ToposeatError
 from toposeat.topology import catalogue_names, read_topology
 from toposeat.topology.formats import FORMATS, format_of, parse_outputs

@@ -18,16 +18,12 @@ from tests.fuzz.machine_targets import check_round_trip
 from tests.fuzz.target import Target
 from tests.support.mutations import HOSTILE_BYTES, HOSTILE_NUMBERS, damage
 from tests.topology.live.fake_machine import (
-    GPU_CLASS,
-    INTEL,
-    MELLANOX,
-    NIC_CLASS,
-    NVIDIA,
     FakeSysfs,
     four_mi100,
     kfd_text,
     two_mi300x_in_four_parts,
 )
+from tests.topology.live.machine_text import MachineOfText
 from toposeat.topology import read_topology
 
 Entry = str | dict[str, object] | None
@@ -57,31 +53,27 @@ def encoded(tree):
 # ---- machines to start from
 
 
-def _nvidia(sysfs):
-    for socket, bus in ((0, 0x10), (1, 0x80)):
-        cpus = f"{socket * 8}-{socket * 8 + 7}"
-        ends = [
-            (f"0000:{bus + 4:02x}:00.0", NVIDIA, GPU_CLASS),
-            (f"0000:{bus + 5:02x}:00.0", NVIDIA, GPU_CLASS),
-            (f"0000:{bus + 6:02x}:00.0", MELLANOX, NIC_CLASS),
-        ]
-        root = f"pci0000:{bus:02x}/0000:{bus:02x}:01.0"
-        paths = sysfs.switch(root, bus + 1, ends, node=socket, cpus=cpus)
-        sysfs.adapter("infiniband", f"mlx5_{socket}", paths[2])
-        sysfs.numa(socket, cpus, socket)
-
-
-def _intel(sysfs):
-    for i in (0, 1):
-        path = f"pci0000:{i}0/0000:{i}0:01.0/0000:{i}a:00.0"
-        sysfs.pci(path, vendor=INTEL, pci_class="0x038000", node=0, cpus="0-7")
-        for tile in (0, 1):
-            sysfs.write(f"devices/{path}/drm/card{i}/gt/gt{tile}/id", str(tile))
-        card = sysfs.root / "class/drm" / f"card{i}"
-        card.parent.mkdir(parents=True, exist_ok=True)
-        card.symlink_to(f"../../devices/{path}/drm/card{i}")
-        (sysfs.root / f"devices/{path}/drm/card{i}/device").symlink_to("../..")
-    sysfs.numa(0, "0-7", 0)
+_NVIDIA = """
+node 0 0-7 0
+pci 10:01.0/11:00.0/12:04.0/14:00.0 nvidia gpu node=0 cpus=0-7
+pci 10:01.0/11:00.0/12:05.0/15:00.0 nvidia gpu node=0 cpus=0-7
+pci 10:01.0/11:00.0/12:06.0/16:00.0 mellanox nic node=0 cpus=0-7
+infiniband mlx5_0
+node 1 8-15 1
+pci 80:01.0/81:00.0/82:04.0/84:00.0 nvidia gpu node=1 cpus=8-15
+pci 80:01.0/81:00.0/82:05.0/85:00.0 nvidia gpu node=1 cpus=8-15
+pci 80:01.0/81:00.0/82:06.0/86:00.0 mellanox nic node=1 cpus=8-15
+infiniband mlx5_1
+"""
+_INTEL = "node 0 0-7 0\n" + "".join(
+    f"""pci {i}0:01.0/{i}a:00.0 intel display node=0 cpus=0-7
+has drm/card{i}/gt/gt0/id 0
+has drm/card{i}/gt/gt1/id 1
+is drm/card{i}/device ../..
+link class/drm/card{i} ../../devices/pci0000:{i}0/0000:{i}0:01.0/0000:{i}a:00.0/drm/card{i}
+"""
+    for i in (0, 1)
+)
 
 
 def _kfd_only(sysfs):
@@ -89,9 +81,12 @@ def _kfd_only(sysfs):
 
 
 _MACHINES = {
-    "nvidia": _nvidia, "amd": four_mi100, "partitions": two_mi300x_in_four_parts, "intel": _intel,
+    "nvidia": lambda sysfs: MachineOfText(sysfs.root, _NVIDIA),
+    "amd": four_mi100,
+    "partitions": two_mi300x_in_four_parts,
+    "intel": lambda sysfs: MachineOfText(sysfs.root, _INTEL),
     "kfd": _kfd_only,
-}  # fmt: skip
+}
 
 
 def _seed(name, write):

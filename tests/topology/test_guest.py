@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from tests.topology.test_cases import texts_of
+from tests.topology.case_files import texts_of
 from tests.topology.test_nccl_file import stops_of
 from toposeat.cli.main import main
 from toposeat.errors import InputError, UsageError

@@ -2,8 +2,8 @@
 
 import pytest
 
+from tests.topology.case_files import texts_of
 from tests.topology.readers.recorded import machine_of
-from tests.topology.test_cases import texts_of
 from toposeat.mapping import seat_ranks
 from toposeat.topology import findings_of
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.topology.test_cases import texts_of
+from tests.topology.case_files import texts_of
 from toposeat.cli.main import main
 from toposeat.errors import InputError, ToposeatError, UsageError
 from toposeat.topology import catalogue_names, read_topology

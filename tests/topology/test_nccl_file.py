@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.processes import unfolded
-from tests.topology.test_cases import texts_of
+from tests.topology.case_files import texts_of
 from toposeat.cli.main import main
 from toposeat.errors import InputError, UsageError
 from toposeat.model.topology import LinkKind, PathClass, Vendor

@@ -10,16 +10,8 @@ from hypothesis import strategies as st
 
 import toposeat
 from tests.evaluation.test_flow import traffic_of
-from tests.topology.live.fake_machine import (
-    AMD,
-    BRIDGE_CLASS,
-    GPU_CLASS,
-    NVIDIA,
-    FakeGpu,
-    FakeNvml,
-    FakeSysfs,
-)
-from tests.topology.test_cases import texts_of
+from tests.topology.case_files import texts_of
+from tests.topology.live.machine_text import discovered
 from toposeat import pipeline
 from toposeat.cli.main import main
 from toposeat.evaluation import evaluate
@@ -30,7 +22,7 @@ from toposeat.profile import pattern_traffic
 from toposeat.report import render_device_set_text
 from toposeat.report.units import format_range, format_rate, format_seconds
 from toposeat.report.view.mapping import gain_range_words
-from toposeat.topology import discover_this, read_topologies, read_topology
+from toposeat.topology import read_topologies, read_topology
 from toposeat.topology.topology_file import save_topology
 
 GB = 1e9
@@ -114,23 +106,20 @@ def test_another_source_gives_the_same_rates(files, tmp_path, case, apart):
 
 
 def test_the_node_itself_gives_the_same_rates(files, tmp_path):
-    sysfs, gpus = FakeSysfs(tmp_path / "sys"), []
-    for numa, cpus in enumerate(("0-31", "32-63")):
-        sysfs.numa(numa, cpus, numa)
-    for number in range(4):
-        bus, width = f"0000:{number + 1}1:00.0", 8 if number == 3 else 16
-        port = f"pci0000:{number + 1}0/0000:{number + 1}0:01.0"
-        link = {"speed": "16.0 GT/s PCIe", "width": width, "node": number // 2}
-        sysfs.pci(port, vendor=AMD, pci_class=BRIDGE_CLASS, **link)  # type: ignore[arg-type]
-        cpus = ("0-31", "32-63")[number // 2]
-        sysfs.pci(f"{port}/{bus}", vendor=NVIDIA, pci_class=GPU_CLASS, cpus=cpus, **link)  # type: ignore[arg-type]
-        uuid = f"GPU-{number:08x}-0000-0000-0000-000000000000"
-        state = (1, width, 4, 16)
-        gpus.append(FakeGpu(bus, "NVIDIA L40S", uuid, pcie=state, capability=(8, 9)))
+    lines = ["node 0 0-31 0", "node 1 32-63 1"]
+    for gpu, width in enumerate((16, 16, 16, 8)):
+        port, bus = f"{gpu + 1}0:01.0", f"{gpu + 1}1:00.0"
+        link = f'"speed=16.0 GT/s PCIe" width={width} node={gpu // 2}'
+        lines += [
+            f"pci {port} amd bridge {link}",
+            f"pci {port}/{bus} nvidia gpu {link} cpus={('0-31', '32-63')[gpu // 2]}",
+            f"gpu {bus} 'name=NVIDIA L40S' uuid=GPU-{gpu:08x}-0000-0000-0000-000000000000"
+            f" pcie=(1,{width},4,16) capability=(8,9)",
+        ]
     cpuinfo = tmp_path / "cpuinfo"
     cpuinfo.write_text("vendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 1\n")
-    nvml = FakeNvml(gpus, distance=lambda i, j: 40 if i // 2 == j // 2 else 50)
-    found = discover_this(sysfs=sysfs.root, nvml=nvml, host="n", cpuinfo=cpuinfo)
+    text = "\n".join([*lines, "apart 2=40"])
+    found = discovered(tmp_path / "sys", text, cpuinfo=cpuinfo)
     assert rates(found) == rates(read_topologies(list(files.values())))
 
 

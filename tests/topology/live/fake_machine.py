@@ -12,7 +12,7 @@ from uuid import UUID
 
 import pynvml
 
-from tests.topology.test_cases import texts_of
+from tests.topology.case_files import texts_of
 
 GPU_CLASS, NIC_CLASS, BRIDGE_CLASS = "0x030200", "0x020700", "0x060400"
 NVIDIA, AMD, MELLANOX, PLX, INTEL = "0x10de", "0x1002", "0x15b3", "0x10b5", "0x8086"
@@ -71,21 +71,6 @@ class FakeSysfs:
             path = f"devices/system/cpu/cpu{first}/topology/physical_package_id"
             self.write(path, str(package))
 
-    def switch(self, root_port, bus, endpoints, *, node, cpus):
-        """A switch below a root port; endpoints are (bus id, vendor, class). Returns paths."""
-        base = root_port
-        self.pci(base, vendor="0x8086", pci_class=BRIDGE_CLASS, node=node)
-        upper = f"{base}/0000:{bus:02x}:00.0"
-        self.pci(upper, vendor=PLX, pci_class=BRIDGE_CLASS, node=node)
-        paths = []
-        for number, (bus_id, vendor, pci_class) in enumerate(endpoints):
-            lower = f"{upper}/0000:{bus + 1:02x}:{number + 4:02x}.0"
-            self.pci(lower, vendor=PLX, pci_class=BRIDGE_CLASS, node=node)
-            path = f"{lower}/{bus_id}"
-            self.pci(path, vendor=vendor, pci_class=pci_class, node=node, cpus=cpus)
-            paths.append(path)
-        return paths
-
 
 def four_mi100(sysfs):
     """KFD, PCI and NUMA of one machine: two GPUs each below two sockets of 32 CPUs."""
@@ -132,35 +117,44 @@ class FakeGpu:
     virtual: int = 0
     capability: tuple[int, int] = (7, 0)
     fabric: tuple[str, int, int, int] | None = None  # cluster UUID, clique, state, status
+    told_as: str | None = None  # its bus id in NVML's words
 
 
 class FakeNvml:
     """The functions of pynvml that discovery uses, over a list of GPUs.
 
     `distance(i, j)` gives the common ancestor; functions named in `unsupported` raise as the
-    library does; `present=False` is a node without the driver.
+    library does, and those in `lost` where the GPU is gone, whatever they are asked or just so;
+    `present=False` is a node without the driver.
     """
 
     NVMLError = pynvml.NVMLError
     c_nvmlGpuFabricInfo_t = pynvml.c_nvmlGpuFabricInfo_t
     c_nvmlGpuFabricInfo_v2_t = pynvml.c_nvmlGpuFabricInfo_v2_t
 
-    def __init__(self, gpus, *, distance=None, unsupported=(), present=True, as_bytes=False):
+    def __init__(self, gpus=(), *, distance=None, unsupported=(), present=True, as_bytes=False):
         self.gpus = list(gpus)
         self.distance = distance or (lambda i, j: 50)
         self.unsupported = set(unsupported)
+        self.lost = []
+        self.peer_status = lambda i, j: 0 if (i < 4) == (j < 4) else 3
         self.present = present
         self.as_bytes = as_bytes
         self.open = 0
 
     def __getattribute__(self, name):
-        if name.startswith("nvml") and name in object.__getattribute__(self, "unsupported"):
+        answer = object.__getattribute__(self, name)
+        if not name.startswith("nvml"):
+            return answer
 
-            def refuse(*_):
+        def answered(*given):
+            if name in self.unsupported:
                 raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
+            if any(each in ((name,), (name, *given)) for each in self.lost):
+                raise pynvml.NVMLError(pynvml.NVML_ERROR_GPU_IS_LOST)
+            return answer(*given)
 
-            return refuse
-        return object.__getattribute__(self, name)
+        return answered
 
     def _text(self, text):
         return text.encode() if self.as_bytes else text
@@ -193,7 +187,9 @@ class FakeNvml:
         return self._text(self.gpus[handle].uuid)
 
     def nvmlDeviceGetPciInfo(self, handle):
-        return SimpleNamespace(busId=self._text("0000" + self.gpus[handle].pci.upper()))
+        gpu = self.gpus[handle]
+        told = "0000" + gpu.pci.upper() if gpu.told_as is None else gpu.told_as
+        return SimpleNamespace(busId=self._text(told))
 
     def nvmlDeviceGetMemoryInfo(self, handle):
         return SimpleNamespace(total=(4 if isinstance(handle, tuple) else 16) << 30)
@@ -282,4 +278,4 @@ class FakeNvml:
         return self.distance(a, b)
 
     def nvmlDeviceGetP2PStatus(self, a, b, capability):
-        return 0 if (a < 4) == (b < 4) else 3
+        return self.peer_status(a, b)

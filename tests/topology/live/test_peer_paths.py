@@ -8,11 +8,14 @@ import pytest
 
 from tests.support.processes import ran
 from tests.topology.live.fake_machine import FakeSysfs
-from tests.topology.live.test_discover import DGX1_GPUS, DGX1_NICS, bus, dgx1_sysfs
+from tests.topology.live.machine_text import MachineOfText, full
+from tests.topology.live.test_discover import DGX1
 from toposeat.model.health import Severity
 from toposeat.topology import findings_of_paths
 
-ROOT_PORT, DOWNSTREAM = "0000:00:02.0", "0000:21:04.0"  # above GPU 06: see `dgx1_sysfs`
+GPUS = [full(f"{bus}:00.0") for bus in ["06", "07", "0a", "0b", "85", "86", "89", "8a"]]
+NIC = "0000:05:00.0"
+ROOT_PORT, DOWNSTREAM = "0000:00:02.0", "0000:21:04.0"  # above GPU 06
 RELAXED = 0x10
 REQUEST, COMPLETION, UPSTREAM = 0x04, 0x08, 0x10
 
@@ -40,7 +43,7 @@ class Node:
         self.devices = root / "bus/pci/devices"
         self.cmdline = root / "cmdline"
         self.cmdline.write_text("ro quiet\n")
-        dgx1_sysfs(root)
+        MachineOfText(root, DGX1)
         for device in self.devices.iterdir():
             self.config(device.name, registers(acs=0))
 
@@ -64,14 +67,14 @@ def node(tmp_path):
 
 
 def test_nothing_is_said_of_a_node_that_is_well(node):
-    for number, gpu in enumerate(DGX1_GPUS):
-        node.group(bus(gpu), number, "identity")
+    for number, gpu in enumerate(GPUS):
+        node.group(gpu, number, "identity")
     assert node.findings() == {}
 
 
 def test_translated_copies_are_doubted(node):
-    for number, gpu in enumerate(DGX1_GPUS[:2]):
-        node.group(bus(gpu), number, "DMA-FQ")
+    for number, gpu in enumerate(GPUS[:2]):
+        node.group(gpu, number, "DMA-FQ")
     node.cmdline.write_text("ro intel_iommu=on quiet\n")
     found = node.findings()["iommu-translates"]
     assert (found.severity, found.subject) == (Severity.DOUBT, "0000:06:00.0, 0000:07:00.0")
@@ -105,8 +108,8 @@ def test_what_only_root_sees_is_untold_and_says_what_to_type(node):
 
 
 def test_strict_order_is_told_of_gpus_and_nics(node):
-    node.config(bus(DGX1_GPUS[1]), registers(device_control=0))
-    node.config(bus(DGX1_NICS[0]), registers(device_control=0xFFEF))
+    node.config(GPUS[1], registers(device_control=0))
+    node.config(NIC, registers(device_control=0xFFEF))
     found = node.findings()["relaxed-ordering-off"]
     assert (found.severity, found.subject) == (Severity.INFO, "0000:07:00.0, 0000:05:00.0")
 
@@ -126,9 +129,9 @@ def test_damaged_registers_tell_nothing(node, space):
 
 def test_one_gpu_has_no_peer(tmp_path):
     node = Node(tmp_path)
-    for gpu in DGX1_GPUS[1:]:
-        shutil.rmtree((node.devices / bus(gpu)).resolve())
-        (node.devices / bus(gpu)).unlink()
+    for gpu in GPUS[1:]:
+        shutil.rmtree((node.devices / gpu).resolve())
+        (node.devices / gpu).unlink()
     node.config(DOWNSTREAM, registers(acs=REQUEST))
     assert node.findings() == {}
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from tests.topology.case_files import texts_of
 from tests.topology.readers.recorded import facts_of, facts_of_text, peers
-from tests.topology.test_cases import texts_of
 from toposeat.errors import InputError
 
 

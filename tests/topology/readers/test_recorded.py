@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.topology.case_files import texts_of
 from tests.topology.readers.recorded import bonds, facts_of, machine_of, pcie, peers, row_of
-from tests.topology.test_cases import texts_of
 from toposeat.errors import InputError
 from toposeat.model.topology import LinkKind, PathClass, Vendor
 from toposeat.topology import facts_of as open_facts_of

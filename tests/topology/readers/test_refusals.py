@@ -6,8 +6,8 @@ Damage is what a number out of bounds, a lost row or two statements against each
 import pytest
 
 from tests.fuzz.target import SEEDS
+from tests.topology.case_files import texts_of
 from tests.topology.networks.test_damage import SAMPLES
-from tests.topology.test_cases import texts_of
 from toposeat.cli.main import main
 from toposeat.errors import InputError
 from toposeat.model.files import encode_json

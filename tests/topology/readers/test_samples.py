@@ -7,7 +7,7 @@ import tarfile
 
 import pytest
 
-from tests.topology.test_cases import cases
+from tests.topology.case_files import cases
 from toposeat.errors import InputError
 from toposeat.model.topology import PathClass
 from toposeat.topology import read_topologies, read_topology

@@ -4,10 +4,10 @@ from collections import defaultdict
 
 import pytest
 
+from tests.topology.case_files import texts_of
 from tests.topology.live.fake_machine import FakeSysfs, four_mi100
 from tests.topology.readers.test_samples import SAMPLES
 from tests.topology.recorded_knowledge import NO_MACHINES
-from tests.topology.test_cases import texts_of
 from toposeat.errors import ToposeatError
 from toposeat.model.path_class import DEVICE_LINKS
 from toposeat.model.topology import FactKind, PathClass
