@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.interposed import compile_c
+from tests.support.interposed import compile_c, compile_with_static_mpi
 from tests.support.processes import executable, ran
 from tests.support.pytorch import python_with_torch, why_no_torch
 from toposeat import read_traffic
@@ -170,6 +170,21 @@ def test_a_tool_beside_the_recorder(mpi, how, tmp_path):
     assert "Traceback" not in done.stderr
     table = read_traffic(tmp_path / "x.prof").table(kind=TrafficKind.POINT_TO_POINT)
     assert (table.messages.tolist(), table.bytes.tolist()) == ([10], [10000])
+
+
+@pytest.mark.parametrize("mpi", ["debian-mpich"], indirect=True)
+def test_a_program_with_its_own_mpi(mpi, tmp_path):
+    """Case 09: nothing of it can be recorded, and nothing reordered."""
+    app = compile_with_static_mpi(mpi, CASES / "09-static-mpi" / "app.c", tmp_path)
+    start = f"{mpi.mpirun} -n 2 {app}"
+    refused = case(f"toposeat profile -o x.prof -- {start}", tmp_path, "09", mpi.env)
+    assert refused.returncode == 1
+    assert f"{app.name} is linked statically with MPI: it cannot be observed" in refused.stderr
+    said = "--reorder has no effect: the program is linked statically with MPI"
+    shared = f"{mpi.mpirun} -n 1 {compile_c(mpi, CASES / '09-static-mpi' / 'app.c', tmp_path)}"
+    for line, told in ((start, True), (f"{shared} : -n 1 {app}", False)):
+        done = case(f"toposeat run --reorder -- {line}", tmp_path, "09", mpi.env)
+        assert (done.returncode, said in done.stderr) == (0, told), done.stderr
 
 
 @OPENMPI

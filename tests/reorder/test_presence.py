@@ -9,9 +9,8 @@ from dataclasses import replace
 import pytest
 
 from tests.reorder.reordered import LIBRARY, PROGRAMS, run_reordered
-from tests.support.interposed import compile_c
+from tests.support.interposed import compile_c, compile_with_static_mpi
 from tests.support.mpi import ALL_MPI_NAMES, MPI_NAMES
-from tests.support.processes import ran
 from toposeat.installed import native_path
 from toposeat.launch.home import Home
 
@@ -85,18 +84,7 @@ def test_pretended_nodes_in_some_ranks(mpi, build_dir):
 @pytest.mark.parametrize("mpi", ["debian-mpich"], indirect=True)
 def test_a_program_with_a_static_mpi(mpi, build_dir):
     """The library is there, and no call of the program comes through it."""
-    shared = compile_c(mpi, PROGRAMS / "row.c", build_dir)
-    needed = ran(["ldd", shared], check=True).stdout
-    paths = [line.split()[2] for line in needed.splitlines() if "=>" in line]
-    others = [path for path in paths if "libmpich" not in path]
-    static = build_dir / "row-static"
-    archive = ["-Wl,-Bstatic", "-lmpich", "-Wl,-Bdynamic", *others]
-    shown = ran([mpi.mpicc, "-show"], check=True).stdout
-    compiler = [word for word in shown.split() if word != "-lmpich"]
-    linked = [*compiler, PROGRAMS / "row.c", "-o", static, *archive]
-    made = ran(linked)
-    if made.returncode != 0:
-        pytest.skip(f"MPICH cannot be linked statically: {made.stderr.splitlines()[-1]}")
+    static = compile_with_static_mpi(mpi, PROGRAMS / "row.c", build_dir)
     before = _at("1|2", f'exec "{static}"')
     _check_refused(_run(mpi, build_dir, before), f"2 of 4 ranks {WITHOUT}")
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from tests.support.processes import ran
 from toposeat.model.rank_info import cpu_doubt
@@ -37,6 +38,21 @@ def compile_c(mpi, source, folder, *options):
         if not program.exists():
             done = ran(line, env=dict(mpi.env), cwd=folder)
             assert done.returncode == 0, done.stderr
+    return program
+
+
+def compile_with_static_mpi(mpi, source, folder, *options):
+    """Debian's MPICH has a libmpich.a; the libraries below it stay shared."""
+    shared = compile_c(mpi, source, folder)
+    needed = [text.split()[2] for text in ran(["ldd", shared]).stdout.splitlines() if "=>" in text]
+    others = [path for path in needed if "libmpich" not in path]
+    shown = ran([mpi.mpicc, "-show"], check=True).stdout.split()
+    program = folder / f"{source.stem}-static{''.join(options)}"
+    archive = ["-Wl,-Bstatic", "-lmpich", "-Wl,-Bdynamic", *others]
+    words = [word for word in shown[1:] if word != "-lmpich"]
+    built = ran([shown[0], *options, *words, source, "-o", program, *archive])
+    if built.returncode != 0:
+        pytest.skip(f"MPICH cannot be linked statically: {built.stderr.splitlines()[-1]}")
     return program
 
 

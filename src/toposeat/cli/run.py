@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from toposeat import launch, pipeline, report
+from toposeat import launch, pipeline, profile, report
 from toposeat.cli.command import (
     Command,
     add_flag,
@@ -87,6 +87,9 @@ class RunCommand(Command):
             )
         check_output(args.output, "the run record", overwrite=args.force)
         reorder = launch.reordering(args.reorder)
+        line = launch.parse_launch_line(command)
+        if reorder and profile.has_own_mpi(line, os.environ):
+            tell("--reorder has no effect: the program is linked statically with MPI")
         path = _placement_path(args, command, needed=not reorder)
         if path is None:
             record = launch.run_reordered(command, reorder, dry_run=args.dry_run)
@@ -94,7 +97,6 @@ class RunCommand(Command):
             placement = load_placement(path)
             own = placement
             if not args.other_machine:
-                line = launch.parse_launch_line(command)
                 own = pipeline.rehosted(placement, line, os.environ, tell)
                 own = pipeline.with_own_ids(
                     own, line, os.environ, starts=not args.dry_run, tell=tell

@@ -15,7 +15,11 @@ if TYPE_CHECKING:
         grid_exchange,
         pattern_traffic,
     )
-    from toposeat.profile.recording.library import choose_abi, choose_library
+    from toposeat.profile.recording.library import (
+        choose_abi,
+        choose_library,
+        has_own_mpi,
+    )
     from toposeat.profile.recording.run import (
         MIN_WINDOW_S,
         PHASES_BY_MARK,

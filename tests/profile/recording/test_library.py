@@ -7,9 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.interposed import PROGRAMS, compile_c, library
+from tests.support.interposed import (
+    PROGRAMS,
+    compile_c,
+    compile_with_static_mpi,
+    library,
+)
 from tests.support.mpi import find_mpi
-from tests.support.processes import executable, ran
+from tests.support.processes import executable
 from toposeat.errors import InputError, MissingProgramError, ToposeatError
 from toposeat.launch import LauncherKind, LaunchLine
 from toposeat.profile.recording.library import choose_abi, choose_library, inspect_linkage
@@ -118,28 +123,15 @@ def test_static_mpi_is_refused(tmp_path):
 
 
 @pytest.mark.mpi
+@pytest.mark.parametrize("mpi", ["debian-mpich"], indirect=True)
 @pytest.mark.parametrize("stripped", [False, True])
-def test_a_real_static_mpi(tmp_path, stripped):
-    """Debian's MPICH has a libmpich.a; the libraries below it stay shared."""
-    mpi = find_mpi("debian-mpich")
-    if isinstance(mpi, str):
-        pytest.skip(mpi)
-    words = [str(mpi.mpicc), "-static", "-show"]
-    shown = ran(words).stdout.split()
-    archive = next(Path("/usr/lib").glob("*/libmpich.a"), None)
-    if archive is None or not shown:
-        pytest.skip("no libmpich.a here")
-    program = tmp_path / "app"
-    words = [word for word in shown[1:] if word != "-static"]
-    rest = [str(archive) if word == "-lmpich" else word for word in words]
-    build = [shown[0], "-o", program, OWN / "minimal.c", *rest, *(["-s"] if stripped else [])]
-    built = ran(build)
-    if built.returncode != 0:
-        pytest.skip(f"cannot link statically: {built.stderr.splitlines()[-1]}")
+def test_a_real_static_mpi(mpi, build_dir, stripped):
+    options = ["-s"] if stripped else []
+    program = compile_with_static_mpi(mpi, OWN / "minimal.c", build_dir, *options)
     if stripped:  # no symbol is left to judge by: the end of the run tells
         assert choose_abi(line(program, LauncherKind.MPICH), mpi.env) == "mpich"
         return
-    with pytest.raises(ToposeatError, match="app is linked statically with MPI"):
+    with pytest.raises(ToposeatError, match="minimal-static is linked statically with MPI"):
         choose_library(line(program, LauncherKind.MPICH), mpi.env)
 
 

@@ -266,6 +266,13 @@ def choose_abi(line: LaunchLine, environment: Mapping[str, str] | None = None) -
     return _choose(line, os.environ if environment is None else environment)[0]
 
 
+def has_own_mpi(line: LaunchLine, environment: Mapping[str, str]) -> bool:
+    """Whether MPI is linked into every program of `line`: no preloaded library gets its calls."""
+    commands = (unwrapped((*line.interpreter, *words)) for words in line.programs)
+    found = (command.which(environment, line.through) for command in commands)
+    return all(file and inspect_linkage(file, environment).static_mpi for file in found)
+
+
 def _choose(line: LaunchLine, env: Mapping[str, str]) -> tuple[str, list[Path | None]]:
     """The ABI, and the MPI's library of each program as far as it is known."""
     told = _abi_from_variable(env[ABI_VARIABLE]) if ABI_VARIABLE in env else None
