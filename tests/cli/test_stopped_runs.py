@@ -1,6 +1,7 @@
 """A signal while a verb runs jobs: its exit code, one line, no process and no file left behind."""
 
 import argparse
+import os
 import signal
 import subprocess
 import sys
@@ -11,13 +12,18 @@ from pathlib import Path
 import pytest
 
 from tests.support.four_gpus import node
+from tests.support.interposed import compile_c
+from tests.support.mpi import FEW_MPI_NAMES
+from toposeat import read_traffic
 from toposeat.cli.command import require_launch
 from toposeat.mapping import seat_ranks
 from toposeat.model.placement_file import save_placement
+from toposeat.model.traffic import TrafficKind
 from toposeat.topology import read_topology
 
 TOPOSEAT = (sys.executable, "-c", "from toposeat.cli.main import entry; entry()")
 SLEEP = ("sleep", "60")
+PROGRAMS = Path(__file__).parent / "programs"
 PATTERN = ("compare", "ring:2", "--sizes", "16M", "--repeats", "1000", "--random", "0")
 
 
@@ -64,6 +70,22 @@ def test_compare_of_a_pattern(mpi, tmp_path):
     stop(words, tmp_path, mpi.env, signal.SIGTERM, "toposeat-microb")
 
 
+@pytest.mark.mpi
+@pytest.mark.parametrize("mpi", FEW_MPI_NAMES, indirect=True)
+def test_the_profile_of_a_service_is_written_at_ctrl_c(mpi, tmp_path):
+    """A terminal sends the signal to the launcher, too; no rank comes to MPI_Finalize."""
+    program = compile_c(mpi, PROGRAMS / "endless.c", tmp_path)
+    words = ["profile", "-o", "s.prof", "--", *mpirun(mpi), str(program)]
+    with started(words, tmp_path, mpi.env, start_new_session=True) as job:
+        assert job.stdout.readline() == "up\n"
+        os.killpg(job.pid, signal.SIGINT)
+        _, err = job.communicate(timeout=300)
+    assert "2 ranks did not reach MPI_Finalize" in " ".join(err.split())
+    assert "Traceback" not in err
+    table = read_traffic(tmp_path / "s.prof").table(kind=TrafficKind.POINT_TO_POINT)
+    assert (table.messages.tolist(), table.bytes.tolist()) == ([10], [10000])
+
+
 def stop(words, folder, environment, number, program):
     """Send the signal as soon as a process of this name runs, and look at what is left."""
     before = sorted(folder.iterdir())
@@ -80,7 +102,7 @@ def stop(words, folder, environment, number, program):
 
 
 @contextmanager
-def started(words, folder, environment):
+def started(words, folder, environment, **more):
     with subprocess.Popen(
         [*TOPOSEAT, *words],
         cwd=folder,
@@ -89,6 +111,7 @@ def started(words, folder, environment):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        **more,
     ) as job:
         try:
             yield job
