@@ -1,17 +1,24 @@
 """MPI test suites of other projects, bare and under toposeat: every difference by name.
 
-    make peers     or: python -m benchmarks.peers [--only REGEX] [--limit SECONDS]
+    make peers     or: python -m benchmarks.peers [programs|codes|mpi4py|mpich ...]
+                   [--only REGEX] [--limit SECONDS] [--mpich FOLDER] [--ranks N] [--mpi4py FOLDER]
 
 Each program of a suite runs as it is, under `toposeat profile` and under `toposeat run --reorder`,
-on Debian's Open MPI. What it says is compared: each test's verdict on each rank for mpi4py; exit
-code, lines without their decimal numbers (times), and files for programs. Where something differs,
-the program runs bare three times more: what differs there too says nothing about toposeat. A fourth
-run of each program, below a profile and Open MPI's monitoring at once, compares the bytes and
-messages of each pair of ranks. mpi4py's tests come from its sdist, by pip; programs of Debian's
-packages scalapack-mpi-test, mumps-test and ptscotch take part where they are installed. So do three
-codes whose pattern is known, and is compared too: PETSc's ex19 (libpetsc-real3.18-dev and
-libpetsc3.18-dev-examples), icoFoam (openfoam and openfoam-examples), and ij of hypre
-(libhypre-dev; its source by `apt-get source`, so apt needs a deb-src line).
+on Debian's Open MPI or MPICH. What it says is compared: each test's verdict on each rank for
+mpi4py; exit code, lines without their decimal numbers (times), and files for programs. Where
+something differs, the program runs bare three times more: what differs there too says nothing about
+toposeat. A fourth run of each program on Open MPI, below a profile and its monitoring at once,
+compares the bytes and messages of each pair of ranks. mpi4py's tests come from its sdist, by pip,
+and run on MPICH too where --mpi4py names a folder of one built for it (`MPICC=mpicc.mpich pip
+install --no-binary mpi4py --target FOLDER mpi4py`); programs of Debian's packages
+scalapack-mpi-test, mumps-test and ptscotch take part where they are installed. So do three codes
+whose pattern is known, and is compared too: PETSc's ex19 (libpetsc-real3.18-dev and
+libpetsc3.18-dev-examples), icoFoam (openfoam and openfoam-examples), and ij of hypre (libhypre-dev;
+its source by `apt-get source`, so apt needs a deb-src line). MPICH's own suite is built from its
+source, found the same way, or is the configured and made copy of its test/mpi that --mpich names;
+each program of its lists runs once on each number of ranks and with each set of arguments, but
+where a list asks for a variable of MPICH or for memory: several in one script, so that toposeat
+starts once for them.
 """
 
 from __future__ import annotations
@@ -19,18 +26,22 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from importlib import metadata
 from itertools import chain
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from benchmarks.machine import describe
@@ -62,10 +73,15 @@ PETSC = Path("/usr/lib/petscdir/3.18")
 FOAM = Path("/usr/share/openfoam")
 CAVITY = Path("/usr/share/doc/openfoam-examples/examples/incompressible/icoFoam/cavity/cavity")
 
+ABI_VARIABLE = "TOPOSEAT_MPI_ABI"  # of a script nothing says which MPI its lines will start
+OPEN_MPI, MPICH = "debian-openmpi", "debian-mpich"
+MPICH_SUITE, MPICH_LEFT_OUT = "test/mpi", ("spawn", "manual", "perf", "ft", "ckpoint", "threads")
+BATCH, BATCH_LIMIT = 20, 120  # programs of one start of toposeat, and seconds of each
 AGAIN = 3  # further bare runs of a program that differed
 ITSELF = "differs by itself"
 
 Outcome = Counter[str]
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -80,12 +96,16 @@ class Case:
     texts: tuple[tuple[str, str], ...] = ()
     stdin: Path | None = None
     monitored: bool = True
+    mpi: str = OPEN_MPI
+    verdicts: bool = False  # of unittest: its other lines say nothing
+    batch: tuple[tuple[str, int, tuple[str, ...]], ...] = ()  # names, ranks, words: a start for all
+    environment: Mapping[str, str] = field(default_factory=dict)
     pattern: str = ""  # a regular expression: how the profile's pattern begins
     persistent: bool = False  # messages that the monitoring does not see
 
 
-def mpi4py_cases(folder: Path) -> Iterator[Case]:
-    """A module of mpi4py's tests each."""
+def mpi4py_cases(folder: Path, built: Path | None) -> Iterator[Case]:
+    """A module of mpi4py's tests each, also on MPICH where an mpi4py built for it is named."""
     version = metadata.version("mpi4py")
     words = ["download", "--quiet", "--no-deps", "--no-binary", "mpi4py"]
     subprocess.run(
@@ -96,9 +116,51 @@ def mpi4py_cases(folder: Path) -> Iterator[Case]:
     tests = next(folder.glob("mpi4py-*/test"))
     for path in sorted(tests.glob("test_*.py")):
         name = path.stem.removeprefix("test_")
-        if name not in LEFT_OUT:
-            line = (sys.executable, str(tests / "main.py"), "-v", "-i", rf"test_{name}\.py$")
-            yield Case(f"mpi4py {version}", name, line, 2, monitored=False)
+        if name in LEFT_OUT:
+            continue
+        line = (sys.executable, str(tests / "main.py"), "-v", "-i", rf"test_{name}\.py$")
+        case = Case(
+            f"mpi4py {version} on {OPEN_MPI}", name, line, 2, monitored=False, verdicts=True
+        )
+        yield case
+        if built is not None:
+            suite, environment = f"mpi4py {version} on {MPICH}", {"PYTHONPATH": str(built)}
+            yield replace(case, suite=suite, mpi=MPICH, environment=environment)
+
+
+def mpich_cases(mpi: MpiToolchain, folder: Path, built: Path | None, most: int) -> Iterator[Case]:
+    """The programs of the lists of MPICH's own suite, on no more than `most` ranks."""
+    suite = _version("mpich")
+    if built is None and (built := _source("mpich", folder, MPICH_SUITE)) is not None:
+        compilers = {"CC": "mpicc", "CXX": "mpicxx", "F77": "mpifort", "FC": "mpifort"}
+        named = {key: str(mpi.mpicc.with_name(f"{tool}.mpich")) for key, tool in compilers.items()}
+        named |= {f"MPI{key}": value for key, value in named.items()} | {"MPICC": named["CC"]}
+        for line in (["./configure", "--disable-spawn", "--enable-fortran=all"], ["make", "-k"]):
+            quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+            subprocess.run(line, cwd=built, env={**mpi.env, **named}, check=False, **quiet)
+    if built is None:
+        print("skipped: MPICH's own suite: apt-get source mpich gives no source")
+        return
+    folders: dict[str, dict[str, tuple[int, tuple[str, ...]]]] = {}
+    for listed in sorted(built.rglob("testlist*")):
+        inside = listed.parent.relative_to(built)
+        if listed.name == "testlist.in" or set(inside.parts) & set(MPICH_LEFT_OUT):
+            continue
+        for line in listed.read_text().splitlines():
+            program, _, rest = line.partition(" ")
+            ranks, *more = rest.split() or [""]
+            path = built / inside / program
+            if ranks.isdecimal() and path.is_file() and not re.search(r" (env|mem)=", line):
+                given = tuple(word[4:] for word in more if word.startswith("arg="))
+                started = min(int(ranks), most)
+                name = " ".join((program, str(started), *given)).replace("/", "_")
+                folders.setdefault(str(inside), {})[name] = started, (str(path), *given)
+    for inside, programs in folders.items():
+        batches = batched(((name, *each) for name, each in programs.items()), BATCH)
+        for number, batch in enumerate(batches, 1):
+            name = f"{inside}/{number}"
+            case = Case(suite, name, (), 0, monitored=False, mpi=MPICH, batch=tuple(batch))
+            yield replace(case, environment={ABI_VARIABLE: "mpich"})
 
 
 def grid(side: int) -> str:
@@ -213,8 +275,8 @@ def _version(package: str) -> str:
 class Referee:
     """Runs cases, and keeps what differs."""
 
-    def __init__(self, mpi: MpiToolchain, folder: Path, limit: float) -> None:
-        self._mpi, self._folder, self._limit = mpi, folder, limit
+    def __init__(self, mpis: Mapping[str, MpiToolchain], folder: Path, limit: float) -> None:
+        self._mpis, self._folder, self._limit = mpis, folder, limit
         self._runs = 0
 
     def outcome(
@@ -222,6 +284,7 @@ class Referee:
     ) -> tuple[Outcome, Path]:
         """What a run said, and its folder; empty if it did not come to its end in time."""
         self._runs += 1
+        mpi = self._mpis[case.mpi]
         folder = self._folder / f"run-{self._runs}"
         said, inside = folder / "said", folder / "in"
         inside.mkdir(parents=True)
@@ -233,23 +296,34 @@ class Referee:
         for name, text in case.texts:
             (inside / name).write_text(text)
         given = {*inside.rglob("*")}
-        line = [str(self._mpi.mpirun), *self._mpi.run_flags, "--output-filename", str(said)]
+        if case.batch:
+            script = inside / "batch.sh"
+            script.write_text("".join(_batch(case, mpi, said)))
+            given.add(script)
+            line = ["sh", str(script)]
+        else:
+            line = [*_start(mpi, said, case.ranks), *case.words]
         environment = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         with case.stdin.open() if case.stdin else Path("/dev/null").open() as stdin:
+            running = subprocess.Popen(
+                [*before, *line],
+                cwd=inside,
+                env={**mpi.env, **environment, **case.environment, **(extra or {})},
+                stdin=stdin,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
             try:
-                done = subprocess.run(
-                    [*before, *line, "-n", str(case.ranks), *case.words],
-                    cwd=inside,
-                    env={**self._mpi.env, **environment, **(extra or {})},
-                    stdin=stdin,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                    timeout=self._limit,
-                    check=False,
-                )
+                code = running.wait(self._limit + len(case.batch) * BATCH_LIMIT)
             except subprocess.TimeoutExpired:
+                for number in (signal.SIGTERM, signal.SIGKILL):  # the launcher ends its ranks
+                    os.killpg(running.pid, number)
+                    with suppress(subprocess.TimeoutExpired):
+                        running.wait(20)
+                        break
                 return Counter(), folder
-        found: Outcome = Counter({f"exit code {done.returncode}": 1})
+        found: Outcome = Counter({f"exit code {code}": 1})
         for path in sorted(said.rglob("std*")):
             found.update(_lines(case, path))
         for path in sorted({*inside.rglob("*")} - given):
@@ -285,6 +359,8 @@ class Referee:
         words = (str(TOPOSEAT), "profile", "-f", "-o", "peer.prof", "--")
         _, folder = self.outcome(case, words, extra)
         traffic = read_traffic(folder / "in" / "peer.prof")
+        if not Path(f"{prefix}.0.prof").exists():  # written by MPI_Finalize
+            return 0, 0, traffic.metadata.get("pattern", "")
         ours, theirs = (
             _point_to_point(each, case.ranks)
             for each in (traffic, read_monitoring(Path(f"{prefix}.0.prof")))
@@ -294,15 +370,39 @@ class Referee:
         return int(sent.sum()), wrong, traffic.metadata.get("pattern", "")
 
 
+def _start(mpi: MpiToolchain, said: Path, ranks: int) -> list[str]:
+    """The launcher's words that keep what each rank says in files below a folder, std*."""
+    apart = ["--output-filename", str(said)]
+    if mpi.family == "mpich":
+        said.mkdir()
+        apart = ["-outfile-pattern", f"{said}/stdout-%r", "-errfile-pattern", f"{said}/stderr-%r"]
+    return [str(mpi.mpirun), *mpi.run_flags, *apart, "-n", str(ranks)]
+
+
+def _batch(case: Case, mpi: MpiToolchain, said: Path) -> Iterator[str]:
+    """A script that starts one program after the other, and keeps each one's exit code."""
+    said.mkdir()
+    for name, ranks, words in case.batch:
+        line = shlex.join([*_start(mpi, said / name, ranks), *words])
+        code = shlex.quote(str(said / name / "std-code"))
+        yield f"timeout -k 9 {BATCH_LIMIT} {line} </dev/null\necho exit code $? >{code}\n"
+
+
+def batched(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    """Lists of `size`, the last one shorter."""
+    held = list(items)
+    return (held[at : at + size] for at in range(0, len(held), size))
+
+
 def _what(line: str) -> str:
     """A line of an outcome; of a file only its name, whose content may be one of several."""
     return line.rpartition(" ")[0] if line.startswith("file ") else line
 
 
 def _lines(case: Case, path: Path) -> Iterator[str]:
-    rank, text = path.parent.name, path.read_text(errors="replace")
+    rank, text = f"{path.parent.name}/{path.name}", path.read_text(errors="replace")
     for line in text.splitlines():
-        if case.monitored:
+        if not case.verdicts:
             yield f"{rank}: {' '.join(DECIMAL.sub('#', line).split())}"
         elif verdict := VERDICT.match(line):
             yield f"{rank}: {verdict[1]} {verdict[2]}"
@@ -321,19 +421,36 @@ def main() -> None:
     arguments = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    arguments.add_argument(
+        "suites", nargs="*", help="programs, codes, mpi4py, mpich; all unless said"
+    )
     arguments.add_argument("--only", default="", help="a regular expression for SUITE NAME")
     arguments.add_argument("--limit", type=float, default=900, help="seconds of one run")
+    arguments.add_argument("--mpich", type=Path, help="MPICH's test/mpi, configured and made")
+    arguments.add_argument("--ranks", type=int, default=10, help="at most, of MPICH's programs")
+    arguments.add_argument("--mpi4py", type=Path, help="a folder with an mpi4py for Debian's MPICH")
     options = arguments.parse_args()
-    mpi = find_mpi("debian-openmpi")
-    if isinstance(mpi, str):
-        raise SystemExit(f"skipped: {mpi}")
-    version = subprocess.run([mpi.mpirun, "--version"], capture_output=True, text=True, check=True)
-    print(describe(), version.stdout.splitlines()[0], sep="\n", flush=True)
+    mpis = {}
+    print(describe())
+    for name in (OPEN_MPI, MPICH):
+        mpi = find_mpi(name)
+        if isinstance(mpi, str):
+            raise SystemExit(f"skipped: {mpi}")
+        mpis[name] = mpi
+        line = [mpi.mpirun, "--version"]
+        version = subprocess.run(line, capture_output=True, text=True, check=True)
+        print(*version.stdout.splitlines()[:2], flush=True)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        referee = Referee(mpi, folder, options.limit)
+        referee = Referee(mpis, folder, options.limit)
         counts: dict[str, Counter[str]] = {}
-        for case in chain(program_cases(), code_cases(mpi, folder), mpi4py_cases(folder)):
+        makers = {
+            "programs": program_cases,
+            "codes": lambda: code_cases(mpis[OPEN_MPI], folder),
+            "mpi4py": lambda: mpi4py_cases(folder, options.mpi4py),
+            "mpich": lambda: mpich_cases(mpis[MPICH], folder, options.mpich, options.ranks),
+        }
+        for case in chain.from_iterable(makers[each]() for each in options.suites or makers):
             if re.search(options.only, f"{case.suite} {case.name}"):
                 judge(referee, case, counts.setdefault(case.suite, Counter()))
     today = datetime.now(UTC).date().isoformat()
@@ -348,7 +465,7 @@ def judge(referee: Referee, case: Case, count: Counter[str]) -> None:
         count["programs that did not end in time, bare"] += 1
         print(f"{case.suite} {case.name}: did not end in time, bare", flush=True)
         return
-    count["programs"] += 1
+    count["programs"] += len(case.batch) or 1
     count["verdicts and lines"] += sum(bare.values())
     found = [each for way in WAYS for each in referee.differences(case, bare, way)]
     own = sum(each.endswith(ITSELF) for each in found)
