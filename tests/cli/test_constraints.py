@@ -10,6 +10,7 @@ import pytest
 
 from tests.cli.test_errors import refused
 from tests.mapping.clusters import cluster
+from tests.support.processes import LONGEST_S
 from toposeat.cli.main import main
 from toposeat.mapping import map_traffic
 from toposeat.model.map_options import Constraints, MapOptions
@@ -146,7 +147,7 @@ def test_ctrl_c_keeps_the_best_so_far(tmp_path, objective):
             assert job.stderr.readline() == "searching\n"
             time.sleep(1)  # until the solver is inside and has its own handler
             job.send_signal(signal.SIGINT)
-            out, err = job.communicate(timeout=60)
+            out, err = job.communicate(timeout=LONGEST_S)
         finally:
             job.kill()
     assert job.returncode == 0, err

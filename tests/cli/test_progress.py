@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from tests.support.processes import LONGEST_S
 from toposeat.cli.progress import progress_bar, search_bar
 
 
@@ -49,14 +50,14 @@ def test_a_long_search_says_how_long_it_may_take(monkeypatch):
     monkeypatch.setattr(sys, "stderr", stream := Terminal())
     before = set(threading.enumerate())
     with search_bar("placing 8 ranks", 600, after_s=0):
-        give_up = time.monotonic() + 30
+        give_up = time.monotonic() + LONGEST_S
         while "0/600" not in stream.getvalue() and time.monotonic() < give_up:
             time.sleep(0.01)
     assert "placing 8 ranks, seconds" in stream.getvalue()
     assert "0/600" in stream.getvalue()
     # Threads that earlier tests left behind may end meanwhile; none may be new. One that draws ends
     # with its next look.
-    give_up = time.monotonic() + 30
+    give_up = time.monotonic() + LONGEST_S
     while not set(threading.enumerate()) <= before and time.monotonic() < give_up:
         time.sleep(0.01)
     assert set(threading.enumerate()) <= before

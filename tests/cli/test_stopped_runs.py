@@ -14,6 +14,7 @@ import pytest
 from tests.support.four_gpus import node
 from tests.support.interposed import compile_c
 from tests.support.mpi import FEW_MPI_NAMES
+from tests.support.processes import LONGEST_S
 from toposeat import read_traffic
 from toposeat.cli.command import require_launch
 from toposeat.mapping import seat_ranks
@@ -22,7 +23,7 @@ from toposeat.model.traffic import TrafficKind
 from toposeat.topology import read_topology
 
 TOPOSEAT = (sys.executable, "-c", "from toposeat.cli.main import entry; entry()")
-SLEEP = ("sleep", "60")
+SLEEP = ("sleep", "3600")
 PROGRAMS = Path(__file__).parent / "programs"
 PATTERN = ("compare", "ring:2", "--sizes", "16M", "--repeats", "1000", "--random", "0")
 
@@ -93,7 +94,7 @@ def stop(words, folder, environment, number, program):
         wait_until(lambda: any(name_of(pid) == program for pid in descendants(job.pid)))
         pids = descendants(job.pid)
         job.send_signal(number)
-        out, err = job.communicate(timeout=30)
+        out, err = job.communicate(timeout=LONGEST_S)
     assert (job.returncode, out) == (128 + number, "")
     assert f"error: stopped by {signal.Signals(number).name}" in err
     assert "Traceback" not in err
@@ -137,7 +138,7 @@ def name_of(pid):
 
 
 def wait_until(condition):
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + LONGEST_S
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.05)

@@ -15,6 +15,7 @@ import pytest
 from tests.support.interposed import PROGRAMS, compile_c, compile_text, read_truth, run_ranks
 from tests.support.mpi import FEW_MPI_NAMES
 from tests.support.node_folders import node_folders
+from tests.support.processes import LONGEST_S
 from tests.support.raw_records import matrices, records_of_ranks
 from toposeat.installed import native_path
 from toposeat.launch.home import Home
@@ -76,7 +77,7 @@ class Elsewhere:
 
     def collect_all(self):
         """No mpirun waits for those whom it kills, and one may leave a file meanwhile."""
-        end = time.monotonic() + 30
+        end = time.monotonic() + LONGEST_S
         while self.collect() or self.folders():
             assert time.monotonic() < end
             time.sleep(0.1)

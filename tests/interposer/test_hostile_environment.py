@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.interposed import PROGRAMS, only_one
+from tests.support.processes import LONGEST_S
 from toposeat.installed import native_path
 
 STANDIN = PROGRAMS.parents[2] / "interposer" / "tests"
@@ -52,7 +53,7 @@ def run(program, how, environment, before=None, wrapper=()):
         env=environment,
         capture_output=True,
         preexec_fn=before,
-        timeout=60,
+        timeout=LONGEST_S,
         check=False,
     )
     return (done.returncode, done.stdout), done.stderr

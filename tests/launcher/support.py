@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.support.processes import LONGEST_S
+
 PROGRAMS = Path(__file__).parent / "programs"
 PCI = ("0000:1a:00.0", "0000:3d:00.0", "0000:88:00.0", "0000:b1:00.0")
 UUID = ("GPU-aaaa1111", "GPU-bbbb2222", "GPU-cccc3333", "GPU-cccc4444")
@@ -116,7 +118,7 @@ class Exec:
             [str(self.program), *map(str, arguments)],
             env=variables,
             capture_output=True,
-            timeout=60,
+            timeout=LONGEST_S,
             check=False,
         )
         outcome = Outcome(

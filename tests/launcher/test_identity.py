@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.launcher.support import placement_text, seat_line
+from tests.support.processes import LONGEST_S
 from tests.support.tables import rows, variables
 
 LAUNCHERS = {
@@ -133,7 +134,7 @@ def meet(launcher, ranks, text, job):
         )
         for rank in ranks
     ]
-    return sorted(child.communicate(timeout=60)[0].strip() for child in children)
+    return sorted(child.communicate(timeout=LONGEST_S)[0].strip() for child in children)
 
 
 def shared_files():

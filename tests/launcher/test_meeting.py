@@ -16,6 +16,7 @@ from tests.launcher.support import (
     placement_text,
     seat_line,
 )
+from tests.support.processes import LONGEST_S
 from toposeat.launch.home import Home
 from toposeat.launch.home_job import Decision, Expected
 from toposeat.launch.verification import parse_seat_report, refusal_error, refusal_lines
@@ -50,7 +51,7 @@ def start(launcher, words, ranks):
 def wait(children):
     done = []
     for child in children:
-        out, err = child.communicate(timeout=60)
+        out, err = child.communicate(timeout=LONGEST_S)
         done.append(Outcome(child.returncode, out.decode(), err.decode()))
     return done
 
@@ -178,22 +179,20 @@ def test_a_rank_that_is_killed_does_not_keep_the_others_waiting(launcher, tmp_pa
     with Home(tmp_path, placement=FOUR.encode(), ranks=5) as home:  # one never comes
         words = ["-m", "/no/such.place", "--home", home.words, "true"]
         children = start(launcher, words, [job(i, **home.environment) for i in range(4)])
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + LONGEST_S
         while len(home.verdicts.reports) < 4:
             assert time.monotonic() < deadline
             time.sleep(0.02)
         for child in children[:2]:  # perhaps the one that speaks for all
             child.send_signal(signal.SIGKILL)
-        begun = time.monotonic()
         wait(children)
-        assert time.monotonic() - begun < 30
 
 
 def test_home_that_ends_leaves_the_decision_to_the_node(launcher, tmp_path):
     with Home(tmp_path, placement=FOUR.encode(), ranks=5) as home:
         words = ["-m", "/no/such.place", "--home", home.words, "true"]
         children = start(launcher, words, [job(i, **home.environment) for i in range(4)])
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + LONGEST_S
         while len(home.verdicts.reports) < 4:
             assert time.monotonic() < deadline
             time.sleep(0.02)

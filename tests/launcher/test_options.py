@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.launcher.support import Exec, node_tree, placement_text, seat_line
-from tests.support.processes import ran
+from tests.support.processes import LONGEST_S, ran
 
 
 def test_without_a_placement_it_sets_variables_and_becomes_the_program(launcher):
@@ -28,7 +28,7 @@ def test_the_process_stays_the_same(exec_program):
     child = subprocess.Popen(
         [exec_program, "-E", "A=1", "sh", "-c", "echo $$ $PPID"], stdout=subprocess.PIPE, text=True
     )
-    out, _ = child.communicate(timeout=60)
+    out, _ = child.communicate(timeout=LONGEST_S)
     assert out.split() == [str(child.pid), str(os.getpid())]
 
 

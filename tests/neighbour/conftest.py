@@ -17,7 +17,7 @@ import toposeat
 from tests.support.processes import ran
 
 VICTIM, STRANGER = 1001, 1002
-_TIMEOUT_S = 120
+_TIMEOUT_S = 300
 
 
 class AsUser(Protocol):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _HPCC_EXAMPLE = Path("/usr/share/doc/hpcc/examples/_hpccinf.txt")
-_PREPARE_SECONDS = 120
+_PREPARE_SECONDS = 300
 
 _LENNARD_JONES = """\
 units lj

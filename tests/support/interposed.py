@@ -16,7 +16,7 @@ from toposeat.model.rank_info import cpu_doubt
 from toposeat.profile.recording.library import fitting_library, library_of_launcher
 
 PROGRAMS = Path(__file__).resolve().parents[1] / "interposer" / "programs"
-TIMEOUT_S = 90
+TIMEOUT_S = 300
 
 
 @contextmanager

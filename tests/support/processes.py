@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+from pathlib import Path
 
 LONGEST_S = 600.0  # a test that hangs ends some time
 
@@ -11,6 +12,15 @@ def ran(words, *, timeout=LONGEST_S, check=False, **more):
     return subprocess.run(
         words, capture_output=True, text=True, timeout=timeout, check=check, **more
     )
+
+
+def lives(pid):
+    """Whether it runs: who has ended stays listed where the first process reaps no orphans."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state not in "ZX"
 
 
 def unfolded(said):

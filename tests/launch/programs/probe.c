@@ -31,7 +31,7 @@ int main(int argc, char **argv) {
   if (argc > 1 && strcmp(argv[1], "raise") == 0 && rank == 1)
     raise(atoi(argv[2]));
   if (argc > 1 && strcmp(argv[1], "sleep") == 0)
-    sleep(60);
+    sleep(3600);
   MPI_Finalize();
   return code;
 }

@@ -17,7 +17,7 @@ from toposeat.launch.home_wire import KEY_VARIABLE, proof
 from toposeat.model.job_folder import MEMORY_FOLDER
 from toposeat.profile.recording.gathering import unpack_bundles
 
-_SECONDS = 20.0  # after which a test has failed, whoever it waits for
+_SECONDS = 300.0  # after which a test has failed, whoever it waits for
 Extents = list[tuple[int, bytes]]
 
 
