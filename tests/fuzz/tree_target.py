@@ -33,15 +33,19 @@ _TARGETS_OF_LINKS = (
 )  # fmt: skip
 
 
+TREE_TARGETS = "saved tree, as a folder", "saved tree, as an archive", "saved tree, archive's bytes"
+
+
 def tree_targets():
     """Folders, archives of damaged members, and archives damaged as bytes."""
     trees = [_seed(name, write) for name, write in _MACHINES.items()]
     seeds = tuple((Path(name), encoded(tree)) for name, tree in trees)
     tars = tuple((Path(name + ".tar"), _tar(tree)) for name, tree in trees)
+    folder, archive, of_bytes = TREE_TARGETS
     return [
-        Target("saved tree, as a folder", seeds, read_folder, _drawn(trees)),
-        Target("saved tree, as an archive", seeds, _read_tar_of_tree, _drawn(trees)),
-        Target("saved tree, archive's bytes", tars, _read_tar),
+        Target(folder, seeds, read_folder, _drawn(trees)),
+        Target(archive, seeds, _read_tar_of_tree, _drawn(trees)),
+        Target(of_bytes, tars, _read_tar),
     ]
 
 
