@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests.model.samples import pair_topology
+from tests.support.tables import literals
 from toposeat.errors import InputError
 from toposeat.model.placement import Placement, Seat
 from toposeat.model.placement_file import load_placement, save_placement
@@ -19,6 +20,8 @@ from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
 from toposeat.model.traffic_file import load_traffic, save_traffic
 from toposeat.topology.sources import read_topology
 from toposeat.topology.topology_file import save_topology
+
+PROFILES = literals(Path(__file__).with_name("hostile_profiles.txt"))
 
 
 @pytest.fixture
@@ -131,63 +134,7 @@ def test_names_that_are_no_utf8_can_be_read_back(tmp_path):
     assert load_placement(tmp_path / "app.place").metadata == {"command": "./caf\\udce9"}
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "UPDATE pair SET bytes = 'many'",
-        "UPDATE pair SET bytes = 1.5",
-        "UPDATE pair SET bytes = x'3132'",
-        "UPDATE pair SET bytes = -1",
-        "UPDATE pair SET target = 9",
-        "UPDATE pair SET kind = 'telepathy'",
-        "UPDATE meta SET value = '²' WHERE key = 'ranks'",
-        "UPDATE meta SET value = 4e9 WHERE key = 'ranks'",
-        "UPDATE meta SET value = '9999999999999999999999' WHERE key = 'ranks'",
-        "DROP TABLE rank",
-        "INSERT INTO collective VALUES ('a', 'b', 'c', 'd', 'device', 'e', 'f', '', 0)",
-        "INSERT INTO collective VALUES (0, 'bcast', 77, 0, 'device', 8, 1, '', 0)",
-        "INSERT INTO collective VALUES (0, 'bcast', 0, -5, 'device', 8, 1, '', 0)",
-        "INSERT INTO collective VALUES (0, 'bcast', 0, 0, 'device', 8, 1, '', -8)",
-        "DROP TABLE collective; CREATE TABLE collective (a)",
-        "DROP TABLE collective; CREATE TABLE collective (a); INSERT INTO collective VALUES (1)",
-        "INSERT INTO rank VALUES (0, 'h', 1, 1, 'x', 'y', NULL, NULL, NULL, NULL, '', NULL)",
-        "INSERT INTO rank VALUES (0, 'h', 1, 1, 9e999, 0, NULL, NULL, NULL, NULL, '', NULL)",
-        "INSERT INTO rank VALUES (99, 'h', 1, 1, 1, 1, NULL, NULL, NULL, NULL, '', NULL)",
-        "DROP TABLE rank; CREATE TABLE rank (a, b); INSERT INTO rank VALUES (1, 2)",
-        "INSERT INTO communicator VALUES (1, 'w'); INSERT INTO member VALUES (1, 0, 99)",
-        "INSERT INTO histogram VALUES ('point-to-point', 'device', 1.5, 1)",
-        "INSERT INTO histogram VALUES ('point-to-point', 'device', 99, 1)",
-        "INSERT INTO histogram VALUES ('point-to-point', 'device', 1, -1)",
-        "INSERT INTO report VALUES (x'00')",
-        "DROP TABLE meta; CREATE TABLE meta (key, value);"
-        " INSERT INTO meta VALUES ('schema', 'toposeat/profile/4'), ('ranks', 2)",
-        "DROP TABLE meta; CREATE TABLE meta (key, value);"
-        " INSERT INTO meta VALUES ('schema', 'toposeat/profile/4'), ('ranks', '2'), (3, 'x')",
-        "UPDATE meta SET value = 'perhaps' WHERE key = 'timed'",
-        "DELETE FROM meta WHERE key = 'timed'",
-        "DROP TABLE phase",
-        "INSERT INTO rank VALUES (0, 'h', 1, 1, 1, 1, NULL, NULL, NULL, -1, '', NULL)",
-        "INSERT INTO rank VALUES (0, 'h', 1, 1, 1, 1, NULL, NULL, NULL, 0, '3-1', NULL)",
-        "INSERT INTO rank VALUES (0, 'h', 1, 1, 1, 1, NULL, NULL, NULL, 0, '', -1.5)",
-        "INSERT INTO rank_time VALUES (0, 'collective', 'host', 1, 1)",  # no such rank
-        "INSERT INTO rank VALUES (0, 'h', 1, 1, 1, 1, NULL, NULL, NULL, 0, '', NULL);"
-        " INSERT INTO rank_time VALUES (0, 'idling', 'host', 1, 1)",
-        "INSERT INTO rank_time VALUES (0, 'other', 'host', -1, 1)",
-        "INSERT INTO rank_device VALUES (1, 0, NULL, NULL, 5)",
-        "INSERT INTO rank_device VALUES (1, 0, 5, NULL, 5)",
-        "INSERT INTO phase VALUES (0, 'a', -1, 2, 0, 0)",
-        "INSERT INTO phase VALUES (0, 'a', 0, 2, x'00', 0)",
-        "INSERT INTO phase VALUES (0, 'a', 2, 1, 0, 0)",
-        "INSERT INTO phase_pair VALUES (0, 'collective', 'host', 0, 1, 5, 1)",
-        "INSERT INTO phase VALUES (0, 'a', 0, 2, 0, 0);"
-        " INSERT INTO phase_pair VALUES (0, 'collective', 'host', 0, 7, 5, 1)",
-        "INSERT INTO group_load VALUES (7, 'nccl', 'ring', 8, 1, NULL)",
-        "INSERT INTO communicator VALUES (0, 'w');"
-        " INSERT INTO group_load VALUES (0, 'nccl', 'ring', 8, 1, 3)",
-        "INSERT INTO pair VALUES ('collective', 'device', 0, 1, 9223372036854775807, 1),"
-        " ('one-sided', 'device', 0, 1, 9223372036854775807, 1)",
-    ],
-)
+@pytest.mark.parametrize("sql", PROFILES["impossible"])
 def test_profiles_with_wrong_content(tmp_path, sql):
     path = forged_profile(tmp_path, sql)
     with pytest.raises(InputError, match=r"forged\.profile: (profile says|damaged)") as caught:
@@ -195,40 +142,7 @@ def test_profiles_with_wrong_content(tmp_path, sql):
     assert caught.value.hint
 
 
-@pytest.mark.parametrize(
-    ("sql", "cause"),
-    [
-        (
-            "DROP TABLE pair; CREATE VIEW pair AS WITH RECURSIVE c (x) AS (SELECT 0 UNION ALL"
-            " SELECT x + 1 FROM c) SELECT 'point-to-point' AS kind, 'device' AS space,"
-            " 0 AS source, 1 AS target, 5 AS bytes, 1 AS messages FROM c",
-            "'pair' is no table, but view",  # it may compute for ever
-        ),
-        (
-            "CREATE TRIGGER t AFTER DELETE ON pair BEGIN DELETE FROM meta; END",
-            "'t' is no table, but trigger",
-        ),
-        ("CREATE INDEX i ON pair (abs(bytes))", "'i' is no table, but index"),
-        ("CREATE TABLE extra (a)", "'extra' is no table of a profile"),
-        (
-            "ALTER TABLE report ADD COLUMN more TEXT AS (printf('%.900000000c', 'x'))",
-            "'report' is no table of a profile",
-        ),
-        (
-            "DROP TABLE report; CREATE TABLE report (a, line TEXT NOT NULL AS (zeroblob(9)))",
-            "'report' is no table of a profile",
-        ),
-        (
-            "DROP TABLE meta; CREATE VIRTUAL TABLE meta USING fts4(key, value)",
-            "'meta' is no table of a profile",
-        ),
-        ("ANALYZE", "'sqlite_stat1' is no table of a profile"),
-        ("INSERT INTO report VALUES (printf('%.20000000c', 'x'))", "too big"),
-        ("UPDATE pair SET bytes = bytes + 1", "its rows are not those that were written"),
-        ("INSERT INTO report VALUES ('all is well')", "its rows are not those that were written"),
-        ("UPDATE meta SET value = '' WHERE key = 'digest'", "its rows are not"),
-    ],
-)
+@pytest.mark.parametrize(("sql", "cause"), PROFILES["code"])
 def test_profiles_run_no_code_of_strangers(tmp_path, sql, cause):
     with pytest.raises(InputError, match=cause):
         load_traffic(forged_profile(tmp_path, sql))

@@ -1,6 +1,7 @@
 """Tables of text beside a test: each row is a question and what is to come of it."""
 
 import re
+from ast import literal_eval
 
 
 def rows(path, table):
@@ -22,3 +23,14 @@ def rows(path, table):
 def variables(text):
     """Those of a cell, `A=1 B=2`; none of `-`."""
     return {} if text == "-" else dict(word.split("=", 1) for word in text.split())
+
+
+def literals(path):
+    """All tables of a file, by name, whose rows are values of Python with commas between them."""
+    found = {}
+    for line in path.read_text().splitlines():
+        if line.startswith("== "):
+            rows = found[line[3:]] = []
+        elif line and not line.startswith("#"):
+            rows.append(literal_eval(f"({line})"))
+    return found

@@ -1,14 +1,15 @@
 """Every recorded output of `nvidia-smi topo -m`: what it says, or why it is refused."""
 
 import re
-from collections import Counter
-from dataclasses import dataclass, field
+from collections import Counter, namedtuple
 from itertools import permutations
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.tables import literals
 from tests.topology.readers.recorded import (
     facts_of,
     facts_of_text,
@@ -22,114 +23,10 @@ from toposeat.errors import InputError
 from toposeat.topology import read_topology
 from toposeat.topology.readers.nvidia_smi_topo import MEANINGS
 
-
-@dataclass(frozen=True)
-class Facts:
-    """What a file must say, read off it by eye."""
-
-    gpus: int
-    nics: int = 0
-    tokens: dict[str, int] = field(default_factory=dict)  # GPU pairs by relation
-    pairs: dict[tuple[str, str], str] = field(default_factory=dict)
-    cpus: tuple[str | None, str | None] = (None, None)  # first and last GPU
-    nodes: tuple[int | None, int | None] = (None, None)
-    nic_names: tuple[str, ...] = ()
-    doubts: tuple[str, ...] = ()  # words of the reader's report
-
-
-_DGX = {"NV1": 8, "NV2": 8, "SYS": 12}
-_DGX_PAIRS = {
-    ("GPU0", "GPU3"): "NV2",
-    ("GPU0", "GPU4"): "NV2",
-    ("GPU2", "GPU6"): "NV1",
-    ("GPU3", "GPU4"): "SYS",
-}
-_MLX4 = ("mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3")
-_DGX_4NIC = Facts(
-    8, 4, _DGX,
-    {**_DGX_PAIRS, ("GPU0", "mlx5_0"): "PIX", ("GPU7", "mlx5_2"): "PHB"},
-    ("0-19,40-59", "20-39,60-79"), nic_names=_MLX4,
-)  # fmt: skip
-
-GOLDEN = {
-    "1gpu-new.txt": Facts(1, cpus=("0-31", "0-31"), nodes=(0, 0)),
-    "1gpu-soc-legend.txt": Facts(1, cpus=("0-7", "0-7")),
-    "2gpu-nv2-numa-na.txt": Facts(
-        2, 0, {"NV2": 1}, cpus=("0-23", "0-23"), doubts=("NUMA affinity is N/A",)
-    ),
-    "2gpu-p100-soc.txt": Facts(2, 0, {"SYS": 1}, cpus=("0-5", "6-11")),
-    "2gpu-phb-numa-na.txt": Facts(
-        2, 0, {"PHB": 1}, cpus=("0-11", "0-11"), doubts=("NUMA affinity is N/A",)
-    ),
-    "2gpu-puget-wrx90.txt": Facts(
-        2, 2, {"PHB": 1}, {("GPU0", "NIC1"): "NODE", ("NIC0", "NIC1"): "PIX"},
-        ("0-23", "0-23"), (0, 0), ("mlx5_0", "mlx5_1"),
-    ),
-    "2gpu-v100-nv1-phb-nic.txt": Facts(
-        2, 1, {"NV1": 1}, {("GPU1", "mlx5_0"): "PHB"}, ("0-7", "0-7"), nic_names=("mlx5_0",)
-    ),
-    "4gpu-3090-nvlink-pairs-cross.txt": Facts(
-        4, 0, {"NV4": 2, "PHB": 2, "NODE": 2},
-        {("GPU0", "GPU2"): "NV4", ("GPU1", "GPU3"): "NV4", ("GPU0", "GPU1"): "PHB"},
-        ("0-23", "0-23"), (0, 0),
-    ),
-    "4gpu-a4000-node.txt": Facts(4, 0, {"NODE": 6}, cpus=("0-31", "0-31"), nodes=(0, 0)),
-    "4gpu-gb300-azure.md": Facts(
-        4, 4, {"NV18": 6}, {("GPU0", "NIC1"): "NODE", ("GPU3", "NIC0"): "SYS"},
-        nic_names=("", "", "", ""), doubts=("no rows for NICs", "no NIC legend"),
-    ),
-    "4gpu-phb-soc.txt": Facts(
-        4, 0, {"PHB": 2, "SYS": 4}, {("GPU2", "GPU3"): "PHB"}, ("0-9,20-29", "10-19,30-39")
-    ),
-    "4gpu-power9-nv3.txt": Facts(
-        4, 4, {"NV3": 2, "SYS": 4}, {("GPU0", "mlx5_1"): "NODE", ("mlx5_2", "mlx5_3"): "PIX"},
-        ("0-63", "64-127"), nic_names=_MLX4,
-    ),
-    "4gpu-rtx6000ada-esc8000a.txt": Facts(
-        4, 4, {"NODE": 2, "SYS": 4}, {("GPU3", "NIC3"): "NODE"},
-        ("0-31", "32-63"), (0, 1), _MLX4,
-    ),
-    "4gpu-v100-p3-like.txt": Facts(
-        4, 1, {"NV1": 3, "NV2": 3}, {("GPU0", "GPU3"): "NV2", ("GPU0", "mlx5_0"): "SYS"},
-        ("0-15", "0-15"), nic_names=("mlx5_0",),
-    ),
-    "6gpu-old-soc.txt": Facts(6, 0, {"PIX": 3, "PHB": 4, "SYS": 8}, {("GPU4", "GPU5"): "PIX"}),
-    "8gpu-4090-sys-nic-phb.txt": Facts(
-        8, 2, {"SYS": 28}, {("GPU6", "NIC0"): "PHB", ("GPU5", "NIC0"): "SYS"},
-        ("0-55,112-167", "56-111,168-223"), (0, 1), ("", ""), ("no NIC legend",),
-    ),
-    "8gpu-all-sys.txt": Facts(
-        8, 0, {"SYS": 28}, cpus=("0-15,32-47", "16-31,48-63"), nodes=(0, 1)
-    ),
-    "8gpu-dgx1v-4nic.txt": _DGX_4NIC,
-    "8gpu-h100-nv18-nonic.txt": Facts(
-        8, 0, {"NV18": 28}, cpus=("0-51,104-155", "52-103,156-207"), nodes=(0, 1)
-    ),
-    "8gpu-h200-gke-a3ultra.txt": Facts(
-        8, 8, {"NV18": 28}, {("GPU0", "NIC1"): "PIX", ("GPU2", "NIC0"): "NODE"},
-        ("0-55,112-167", "56-111,168-223"), (0, 1), tuple(f"mlx5_{i}" for i in range(8)),
-    ),
-    "8gpu-v100-dgx1v-1nic.txt": Facts(
-        8, 1, _DGX, {**_DGX_PAIRS, ("GPU2", "mlx5_0"): "PIX", ("GPU0", "mlx5_0"): "NODE"},
-        ("0-11,24-35", "12-23,36-47"), nic_names=("mlx5_0",),
-    ),
-    "hostile-crlf-bom.txt": _DGX_4NIC,
-    "hostile-nbsp.txt": _DGX_4NIC,
-    "hostile-prompt-and-logs.txt": _DGX_4NIC,
-    "hostile-wrapped-80.txt": _DGX_4NIC,
-}  # fmt: skip
-
-REFUSED = {  # line of the cause, words of the message
-    "8gpu-h800-nv8-truncated.txt": (10, "row NIC0 has no column: the header is cut"),
-    "hostile-asymmetric.txt": (6, "asymmetric: GPU0 -> GPU4 is NV2, but GPU4 -> GPU0 is PHB"),
-    "hostile-empty.txt": (None, "the file is empty"),
-    "hostile-error-only.txt": (1, "nvidia-smi failed: NVIDIA-SMI has failed because"),
-    "hostile-missing-gpu-rows.txt": (5, "the rows of GPU3, GPU6 are missing"),
-    "hostile-unknown-token.txt": (
-        6,
-        "unknown word 'NV?' between GPU4 and GPU0, but the other way it is 'NV2'",
-    ),
-}
+Facts = namedtuple("Facts", "gpus nics tokens pairs cpus nodes nic_names doubts")
+TABLES = literals(Path(__file__).with_name("recorded_matrices.txt"))
+GOLDEN = {name: Facts(*facts) for name, *facts in TABLES["read"]}
+REFUSED = {name: refusal for name, *refusal in TABLES["refused"]}
 
 
 @pytest.fixture(scope="module")
@@ -159,7 +56,8 @@ def test_says_what_the_file_says(recorded, name):
     assert (len(matrix.devices), len(matrix.nics)) == (gpus, facts.nics)
     between = [r.token for (_, j), r in relations(matrix).items() if j < gpus]
     assert Counter(between) == facts.tokens
-    for (a, b), expected in facts.pairs.items():
+    for pair, expected in facts.pairs.items():
+        a, b = pair.split()
         assert token(matrix, a, b) == token(matrix, b, a) == expected
     assert (matrix.devices[0].cpus, matrix.devices[-1].cpus) == facts.cpus
     assert (matrix.devices[0].numa_node, matrix.devices[-1].numa_node) == facts.nodes
