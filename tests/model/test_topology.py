@@ -1,9 +1,6 @@
-import dataclasses
-
 import pytest
 
-from tests.model.samples import pair_topology
-from toposeat.model.topology import Route, canonical_pci
+from toposeat.model.topology import canonical_pci
 
 
 @pytest.mark.parametrize(
@@ -24,21 +21,3 @@ def test_one_spelling_of_a_pci_bus_id(text, expected):
 def test_other_text_is_no_pci_bus_id(text):
     with pytest.raises(ValueError, match="not a PCI bus id"):
         canonical_pci(text)
-
-
-def test_routes_must_be_walkable():
-    good = pair_topology()
-    with pytest.raises(ValueError, match="stops at 'gpu0'"):
-        dataclasses.replace(good, routes=(Route(source="gpu0", target="gpu1", links=()),)).check()
-    with pytest.raises(ValueError, match="stops at 'gpu0'"):
-        dataclasses.replace(
-            good, routes=(Route(source="gpu0", target="gpu1", links=("l0", "l0")),)
-        ).check()
-
-
-def test_ids_are_unique_and_known():
-    good = pair_topology()
-    with pytest.raises(ValueError, match="'gpu0' appears twice"):
-        dataclasses.replace(good, devices=(good.devices[0], *good.devices)).check()
-    with pytest.raises(ValueError, match="unknown vertex 'gpu1'"):
-        dataclasses.replace(good, devices=good.devices[:1]).check()

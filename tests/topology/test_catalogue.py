@@ -2,14 +2,18 @@
 
 from collections import Counter
 from itertools import combinations
+from pathlib import Path
 
 import pytest
 
+from tests.support.tables import literals
 from toposeat.errors import UsageError
 from toposeat.model.health import Severity
 from toposeat.model.quantity import Source
 from toposeat.model.topology import PathClass, Vendor
 from toposeat.topology import catalogue_names, findings_of, read_topology, wiring_of
+
+TABLES = literals(Path(__file__).with_name("catalogue.txt"))
 
 GB = 1e9
 # Pairs across the sockets as published: one direction is slower.
@@ -78,45 +82,7 @@ def test_numbers_are_nominal_but_for_published_measurements(name):
         assert not any(each.is_of_this_machine for each in sources)
 
 
-@pytest.mark.parametrize(
-    ("name", "devices", "nics", "expected", "shape"),
-    [
-        ("k80-16", 16, 0, {"PIX": 8, "PXB": 16, "PHB": 32, "SYS": 64}, "switched"),
-        ("k80-16-faraji", 16, 0, {"PIX": 8, "PXB": 16, "PHB": 32, "SYS": 64}, "switched"),
-        ("dgx-1p", 8, 4, {"NVL": 16, "SYS": 12}, "mesh"),
-        ("dgx-1v", 8, 4, {"NVL": 16, "SYS": 12}, "mesh"),
-        ("dgx-2", 16, 8, {"NVL": 120}, "uniform"),
-        ("dgx-a100", 8, 8, {"NVL": 28}, "uniform"),
-        ("hgx-h100", 8, 8, {"NVL": 28}, "uniform"),
-        ("a100-pcie-8-bridged", 8, 2, {"NVL": 4, "PIX": 8, "SYS": 16}, "paired"),
-        ("rtx-4-crossed-bridges", 4, 0, {"NVL": 2, "PHB": 2, "NODE": 2}, "crossed"),
-        ("power9-4", 4, 4, {"NVL": 2, "SYS": 4}, "paired"),
-        ("mi60-8", 8, 2, {"NVL": 8, "PIX": 4, "PHB": 16}, "mesh"),
-        ("mi100-8", 8, 4, {"NVL": 12, "SYS": 16}, "islands"),
-        ("mi250x-8", 8, 4, {"NVL": 28}, "mesh"),
-        ("mi300x-8", 8, 8, {"NVL": 28}, "uniform"),
-        ("mi325x-8", 8, 8, {"NVL": 28}, "uniform"),
-        ("mi355x-8", 8, 8, {"NVL": 28}, "uniform"),
-        ("mi300a-4", 4, 4, {"NVL": 6}, "uniform"),
-        ("perlmutter-4", 4, 4, {"NVL": 6}, "uniform"),
-        ("polaris-4", 4, 2, {"NVL": 6}, "uniform"),
-        ("alps-gh200-4", 4, 4, {"NVL": 6}, "uniform"),
-        ("summit-6", 6, 4, {"NVL": 6, "SYS": 9}, "islands"),  # three GPUs per socket
-        ("minsky-4", 4, 0, {"NVL": 2, "SYS": 4}, "paired"),
-        ("aurora-12", 12, 8, {"NVL": 66}, "mesh"),
-        ("max1100-2", 2, 0, {"NVL": 1}, "uniform"),
-        ("gb200-nvl72", 72, 0, {"NVL": 72 * 71 // 2}, "uniform"),
-        ("gb300-nvl72", 72, 72, {"NVL": 72 * 71 // 2}, "uniform"),
-        ("hgx-h200", 8, 8, {"NVL": 28}, "uniform"),
-        ("hgx-b200", 8, 8, {"NVL": 28}, "uniform"),
-        ("hgx-b300", 8, 8, {"NVL": 28}, "uniform"),
-        ("h100-pcie-8-bridged", 8, 2, {"NVL": 4, "PIX": 8, "SYS": 16}, "paired"),
-        ("l40s-8", 8, 2, {"PIX": 12, "SYS": 16}, "switched"),
-        ("k40-4", 4, 0, {"PIX": 2, "SYS": 4}, "switched"),
-        ("k40-8", 8, 0, {"PIX": 12, "SYS": 16}, "switched"),
-        ("c2050-8", 8, 0, {"PIX": 4, "PHB": 8, "SYS": 16}, "switched"),
-    ],
-)
+@pytest.mark.parametrize(("name", "devices", "nics", "expected", "shape"), TABLES["wiring"])
 def test_pair_classes_and_wiring(name, devices, nics, expected, shape):
     topology = read_topology(name)
     assert (len(topology.devices), len(topology.nics)) == (devices, nics)

@@ -2,15 +2,19 @@
 
 import json
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.support.tables import literals
 from toposeat.errors import InputError
 from toposeat.model.traffic import MemorySpace, PairTable, TrafficKind
 from toposeat.profile import holds_traffic, read_traffic
+
+TABLES = literals(Path(__file__).with_name("matrices.txt"))
 
 HEAD = "source,target,bytes\n"
 LONG_HEAD = "source,target,bytes,messages\n"
@@ -60,43 +64,7 @@ def test_fractions_are_rounded_and_that_is_said(tmp_path):
     assert any("rounded" in line for line in traffic.report)
 
 
-@pytest.mark.parametrize(
-    ("text", "line", "cause"),
-    [
-        ("", None, "no number"),
-        ("# nothing\n\n", None, "no number"),
-        ("a,b\n", None, "no number"),
-        ("0,1\n2\n", 2, "expected 2 columns, found 1"),
-        ("0,1\n\n2,3,4\n", 3, "expected 2 columns, found 3"),
-        ("0,1,2\n3,4,5\n", 2, "not square: 2 rows of 3 columns"),
-        ("0,1\n2,3\n4,5\n", 3, "not square: 3 rows of 2 columns"),
-        (",0,1\n0,0,5\n1,7\n", 3, "expected 2 columns, found 1"),
-        ("0,1\n-2,3\n", 2, "column 1: '-2' is no number from 0"),
-        ("0,1\nnan,3\n", 2, "column 1: 'nan' is no number"),
-        ("0,inf\n2,3\n", 1, "column 2: 'inf' is no number"),
-        ("0,1\n,3\n", 2, "column 1: '' is no number"),
-        ("0,x\n2,1\n", 1, "column 2: 'x' is no number"),
-        ("0,.5\n.5,0\n", None, "too small to be bytes"),
-        ("0,0x10\n2,1\n", 1, "column 2: '0x10' is no number"),
-        ("0,٣\n2,1\n", 1, "is no number"),
-        (f"0,{2**62}\n2,1\n", 1, "is no number from 0 to 2^62"),
-        ("0,1e9999\n2,1\n", 1, "is no number from 0 to 2^62"),
-        ("0,99999999999999999999\n2,1\n", 1, "is no number from 0 to 2^62"),
-        (f"0,{3 * 10**18}\n{3 * 10**18},1\n", 2, "do not fit in 62 bits"),
-        (b"0,1\n2,\xff\n", None, "not a text file"),
-        (HEAD, None, "no pair"),
-        (HEAD + "0,1\n", 2, "'0,1' is no line of 3 whole numbers"),
-        (HEAD + "0,1,2\n\n0,1,2,3\n", 4, "is no line of 3"),
-        (HEAD + "0,1,2\n0,1,-2\n", 3, "'0,1,-2'"),
-        (HEAD + "0,,2\n", 2, "'0,,2'"),
-        (HEAD + "0.5,1,2\n", 2, "'0.5,1,2'"),
-        (HEAD + "0,4194304,2\n", None, "at most 4194304 are read"),
-        ("# ranks=2\n" + HEAD + "3,1,5\n", 1, "2 ranks, but the pairs need 4"),
-        (HEAD + "0,1,900000000000000000\n" * 6, None, "do not fit in 62 bits"),
-        (HEAD + "0,1,9999999999999999999\n", 2, "is no line of 3"),
-        (HEAD.encode() + b"0,1,\xff\n", None, "not a text file"),
-    ],
-)
+@pytest.mark.parametrize(("text", "line", "cause"), TABLES["damaged"])
 def test_damage_is_named_with_its_line(tmp_path, text, line, cause):
     path = written(tmp_path, text)
     with pytest.raises(InputError) as caught:
