@@ -1,6 +1,6 @@
 """Every entry point of calls.tsv that an MPI declares, called, against the program's own books.
 
-By default on three ranks; with TOPOSEAT_TEST_MPIS set on 2, 3, 4, 8 and 16.
+By default on four ranks; with TOPOSEAT_TEST_MPIS set on 2, 3, 4, 8 and 16.
 """
 
 from collections import Counter
@@ -19,7 +19,7 @@ from toposeat.profile.records.record import RankRecord
 
 pytestmark = [pytest.mark.mpi, pytest.mark.each_abi]
 
-RANKS = (2, 3, 4, 8, 16) if WIDE else (3,)
+RANKS = (2, 3, 4, 8, 16) if WIDE else (4,)
 # What other test programs call: an end by MPI_Abort, worlds beside MPI_COMM_WORLD, and sessions.
 ELSEWHERE = {
     "MPI_Abort": "crash.c",
@@ -65,6 +65,10 @@ def test_every_cell(run):
     expected = read_truth(run.truth, ranks, kinds=3)
     assert (expected[:, 0].sum(axis=(1, 2)) > 0).all()
     assert np.array_equal(matrices(run.records, ranks), expected)
+    for record in run.records:
+        assert (record.histogram.sum(axis=1) == record.messages).all()
+        least = (record.histogram * np.array([0, *(1 << np.arange(64, dtype=object))])).sum(axis=1)
+        assert all(least <= record.bytes)
 
 
 def test_every_event(run):
@@ -76,6 +80,9 @@ def test_every_event(run):
         for event in record.events:
             seen[event.operation, event.root, event.bytes] += event.calls
         assert seen == expected
+        backwards = tuple(range(len(run.records)))[::-1]
+        of_bcasts = [each.communicator for each in record.events if each.operation == "bcast"]
+        assert {record.communicators[each].ranks() for each in of_bcasts} == {backwards}
 
 
 def test_every_call_was_seen_once(run):
