@@ -473,6 +473,9 @@ VIEWS |= {
     # Four threads that wait for the whole run are 100 % of it, not 400 %.
     "profile threads": traffic(in_mpi(40.0, (TimeKind.COMPLETION, 36.0), (TimeKind.OTHER, 4.0))),
     "profile all in MPI": traffic(all_in_mpi()),
+    "profile hardly in MPI": traffic(
+        in_mpi(0.004, (TimeKind.POINT_TO_POINT, 0.004), space=MemorySpace.DEVICE)
+    ),
     "profile files": traffic(in_mpi(4.0, (TimeKind.FILE, 3.0), (TimeKind.OTHER, 1.0))),
     "profile collectives": traffic(
         replace(half_dead(), tables={}, histograms={}, report=(), metadata={"exit_code": "0"})

@@ -285,6 +285,7 @@ def _ranks(ranks: Iterable[int]) -> str:
 
 NOT_TIMED = "not timed"
 _TELLING = 0.9  # of a larger share "no more than 10 times as fast" tells nothing
+_LEAST_TOLD = 0.005  # a smaller one makes the run 1.00 times as fast
 
 
 class TimePart(Struct, frozen=True):
@@ -376,15 +377,19 @@ def gain_words(traffic: Traffic) -> str:
     share = gain_share(traffic)
     if share is None:
         return "It is not known what share of the run could gain: the profile has no times."
+    place = gain_place(traffic)
+    if not share:
+        return f"Nothing to gain from placement: the ranks spent no time {place} (measured)."
     limit = ""
-    if share <= _TELLING:
+    if _LEAST_TOLD <= share <= _TELLING:
         limit = f" No placement makes it more than {three_digits(1 / (1 - share))} times as fast."
     waiting = "waiting included"
     if cpu_doubt(traffic.rank_info):
         limit, waiting = "", "waiting for CPUs included"
+    most = f"At most {format_percent(share)}".replace("At most <", "Less than ")
     return (
-        f"At most {format_percent(share)} of the run could gain from placement: its ranks spend"
-        f" that {gain_place(traffic)}, {waiting} (measured).{limit}"
+        f"{most} of the run could gain from placement: its ranks spend that {place}, {waiting}"
+        f" (measured).{limit}"
     )
 
 
