@@ -11,8 +11,9 @@ This page is made from `interposer/calls.tsv`, from which the interposer itself 
 
 - The sending rank counts a call that returned `MPI_SUCCESS`. The origin of a get counts it, as a
   flow from its target. "Time" is time inside MPI.
-- Forms: `X` blocking, `X_c` with counts of type `MPI_Count`, `IX` nonblocking, `X_init` persistent
-  (counted at each start).
+- Forms: `X` blocking, `IX` nonblocking, `X_init` persistent (counted at each start), `X_c` with
+  counts of type `MPI_Count`. What is in brackets may be left out: `MPI_Send[_init][_c]` is four
+  calls.
 - The interposer intercepts `MPI_X` and `PMPI_X`, which Fortran's bindings call."""
 
 # The function of an action, and what it means. One that is missing here is an error.
@@ -71,15 +72,11 @@ def _rows(calls: Mapping[str, Sequence[str]]) -> Iterator[str]:
 
 
 def _forms(name: str, variants: set[str]) -> Iterator[str]:
-    forms = [name]
+    large = "[_c]" if "c" in variants else ""
+    persistent = "[_init]" if variants & {"p", "P"} else ""
+    yield f"{name}{persistent}{large}"
     if "i" in variants:
-        forms.append("I" + name[0].lower() + name[1:])
-    if variants & {"p", "P"}:
-        forms.append(f"{name}_init")
-    for form in forms:
-        yield form
-        if "c" in variants:
-            yield f"{form}_c"
+        yield f"I{name[0].lower()}{name[1:]}{large}"
 
 
 def _meaning(name: str, action: str) -> str:

@@ -10,7 +10,8 @@ _INTRODUCTION = """# Algorithms of collectives
 The algorithm that toposeat assumes for a collective, by operation, number of members and bytes.
 [What collectives send](../explanation/collectives.md) explains the names and what was
 checked. "Bytes" is the size of one member's block for allgather, allgatherv (mean), alltoall,
-gather, scatter and reduce_scatter_block, and of the whole vector otherwise."""
+gather, scatter and reduce_scatter_block, and of the whole vector otherwise: `ring; 1024: bruck` is
+ring below 1024 bytes, and bruck from there on."""
 
 
 def collectives_page() -> str:
@@ -32,7 +33,7 @@ def _rows(rules: Rules) -> list[str]:
         span = f"{low} and more" if limit is None else _span(low, limit - 1)
         words = [choice.names[0]]
         for size, name in zip(choice.limits, choice.names[1:], strict=True):
-            words.append(f"from {size}: {name}")
+            words.append(f"{size}: {name}")
         rows.append(f"{span} | {'; '.join(words)}")
         low = limit or low
     return rows

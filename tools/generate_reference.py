@@ -54,21 +54,36 @@ def command_line_page() -> str:
     for name, own in rows.items():
         for row in own:
             takers.setdefault(row, []).append(name)
-    shared = {row for row, names in takers.items() if len(names) >= _SEVERAL}
+    several = {row for row, names in takers.items() if len(names) >= _SEVERAL}
     for name, parser in verbs.items():
         parts += [f"## toposeat {name}\n", f"{parser.description}\n"]
-        own = [row for row in rows[name] if row not in shared]
+        own = [row for row in rows[name] if row not in several and takers[row][0] == name]
         parts += [*(_HEAD if own else ()), *own]
-        if more := [row.split("`")[1] for row in rows[name] if row in shared]:
-            listed = ", ".join(f"`{option}`" for option in more)
-            parts.append(f"\nAlso {listed}: [as of other verbs](#options-of-several-verbs).")
+        # What an earlier verb or the last section explains is only named here.
+        named: dict[str, list[str]] = {}
+        for row in rows[name]:
+            if row not in own:
+                first = _ALL if row in several else takers[row][0]
+                named.setdefault(first, []).append(f"`{row.split('`')[1]}`")
+        if named:
+            several_last = sorted(named, key=_ALL.__eq__)
+            told = (f"{', '.join(named[first])}: {_explained(first)}" for first in several_last)
+            parts.append(f"\nAlso {'; '.join(told)}.")
         parts.append("")
-    parts += ["## Options of several verbs\n", *_HEAD, *filter(shared.__contains__, takers), ""]
+    parts += ["## Options of several verbs\n", *_HEAD, *filter(several.__contains__, takers), ""]
     return "\n".join(parts)
 
 
-_SEVERAL = 4  # verbs, whose option is explained once
+_SEVERAL = 4  # verbs, whose option is explained in a section of its own
+_ALL = ""
 _HEAD = ("| argument | meaning |", "|---|---|")
+
+
+def _explained(first: str) -> str:
+    """The link to where options are explained: a verb, or the section of several."""
+    if first == _ALL:
+        return "[as of other verbs](#options-of-several-verbs)"
+    return f"[as of {first}](#toposeat-{first})"
 
 
 def _option_rows(parser: argparse.ArgumentParser) -> Iterator[str]:
@@ -148,7 +163,8 @@ def formats_page() -> str:
         "\n## Which formats show that device links exist, and which that they do not\n",
         "A file without an NVLink may just not mention it. Only a format with *absence* shows",
         "that a pair has no device link (NVLink, xGMI, Xe Link). With others it follows from the",
-        "product, or the pair is [untold](doctor.md#what-is-untold). A measured pair is known.\n",
+        "product, or the pair is [untold](doctor.md#what-is-untold). A measured pair is known.",
+        "Formats that are not in this table show neither.\n",
         "| format | presence | absence | near CPUs or memory node | condition |",
         "|---|---|---|---|---|",
     ]
@@ -156,6 +172,7 @@ def formats_page() -> str:
         f"| {f.name} | {_told('presence' in f.shows)} | {_told('absence' in f.shows)}"
         f" | {_told('affinity' in f.shows)} | {f.when} |"
         for f in (*FORMATS, *TREES)
+        if f.shows
     ]
     return "\n".join(parts) + "\n"
 
