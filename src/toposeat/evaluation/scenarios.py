@@ -446,7 +446,7 @@ class Scenarios:
         for (at, premise), both in zip(numbers, sides, strict=True):
             for factor in both:
                 if factor != 1.0:
-                    value = f"{premise.nominal * factor:.3g} {premise.unit}"
+                    value = f"{premise.numbers(premise.nominal * factor)} {premise.unit}"
                     yield Scenario(
                         name=f"{premise.what} of {value}",
                         machine=machine.at({at: factor}),
@@ -456,7 +456,7 @@ class Scenarios:
         for corner in together if len(sides) > 1 else ():
             factors = {at: f for (at, _), f in zip(numbers, corner, strict=True)}
             words = (
-                f"{p.what} of {p.nominal * f:.3g} {p.unit}"
+                f"{p.what} of {p.numbers(p.nominal * f)} {p.unit}"
                 for (_, p), f in zip(numbers, corner, strict=True)
             )
             yield Scenario(name=", ".join(words), machine=machine.at(factors))

@@ -76,6 +76,11 @@ class Premise(Record, frozen=True, kw_only=True):
     unit: str
     source: str
 
+    def numbers(self, *values: float) -> str:
+        """`9 to 100`, to stand before the unit; `40 % to 92 %` where that says what it is a share of."""
+        share = self.unit.startswith("of ")
+        return " to ".join(f"{100 * v:.4g} %" if share else f"{v:.4g}" for v in values)
+
     def __post_init__(self) -> None:
         if not 0 < self.low <= self.nominal <= self.high < float("inf"):
             raise ValueError(

@@ -190,14 +190,16 @@ def quantity_counts(topology: Topology) -> dict[Source, int]:
     return {source: counts[source] for source in Source}
 
 
-_PREMISE_WORDS = {"stack": "time of the MPI's messages"}
+_PREMISE_WORDS = {"stack": "time of the MPI's messages"}  # nominally that of direct copies
 
 
 def premise_words(premise: Premise, *, has_nominal: bool = True) -> str:
     """`capacity between sockets: 26.8 GB/s (11 to 144)`, or `... 11 to 144 GB/s`."""
     what = _PREMISE_WORDS.get(premise.what) or clean(premise.what)
-    ends, unit = f"{premise.low:.4g} to {premise.high:.4g}", clean(premise.unit)
-    numbers = f"{premise.nominal:.4g} {unit} ({ends})" if has_nominal else f"{ends} {unit}"
+    ends, unit = premise.numbers(premise.low, premise.high), clean(premise.unit)
+    nominal = premise.numbers(premise.nominal)
+    told = has_nominal and premise.what not in _PREMISE_WORDS
+    numbers = f"{nominal} {unit} ({ends})" if told else f"{ends} {unit}"
     return f"{what}: {numbers}"
 
 

@@ -442,10 +442,11 @@ def group_lines(result: MappingResult, topology: Topology, traffic: Traffic) -> 
             ]
             ways = ["" if reach[0] == reach[1] or not each else f" ({each})" for each in reach]
             rates = format_rate(old.bytes_per_s), format_rate(new.bytes_per_s)
-            told = [f"{rate}{way}" for rate, way in zip(rates, ways, strict=True)]
+            told = " to ".join(f"{rate}{way}" for rate, way in zip(rates, ways, strict=True))
             if ends_of(result.premises):
-                told = [each or "another path" for each in reach]
-            changed.append(f"{clean(old.name)}: {' to '.join(told)}")
+                before, after = (each or "on another path" for each in reach)
+                told = f"{before} before, now {after}"
+            changed.append(f"{clean(old.name)}: {told}")
     more = len(changed) - _MOST_GROUPS
     return changed[:_MOST_GROUPS] + ([f"and {more} more"] if more > 0 else [])
 
