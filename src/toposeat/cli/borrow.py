@@ -47,17 +47,18 @@ class BorrowCommand(Command):
             "--profile",
             metavar="F",
             type=Path,
-            help="a run's record, as -o writes it: its traffic weighs the ways, and is priced",
+            help="the record of an earlier run (-o): devices are chosen by what it sent, and what "
+            "borrowing costs is predicted",
         )
         parser.add_argument(
-            "--devices", metavar="N", type=int, default=1, help="for every rank (default: 1)"
+            "--devices", metavar="N", type=int, default=1, help="devices of each rank (default: 1)"
         )
         add_remote_option(parser)
         parser.add_argument(
             "--share",
             action="store_true",
-            help="where too few are free, take devices that other jobs of yours share, as far as "
-            "lend --share lets it; others may share this job's, too",
+            help="if too few devices are free, take those that your other jobs borrowed with "
+            "--share, where `lend --share` allows it; your other jobs may then take this job's",
         )
         parser.add_argument(
             "--local-too",

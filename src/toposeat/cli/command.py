@@ -68,8 +68,8 @@ def add_remote_option(parser: argparse._ActionsContainer) -> None:
         "--remote",
         metavar="PATH",
         default="",
-        help="the folder of toposeat's native parts (.../toposeat/_native) on the nodes, where it "
-        "is not as here",
+        help="the folder of toposeat's native parts (.../toposeat/_native) on the nodes, if it "
+        "is another one than here",
     )
 
 

@@ -57,7 +57,7 @@ def add_pattern_options(parser: argparse.ArgumentParser) -> None:
         "--random",
         metavar="N",
         type=natural,
-        help=f"random orders, of which every repeat takes the next (default: {_RANDOMS})",
+        help=f"how many random orders; each repeat takes the next one (default: {_RANDOMS})",
     )
 
 

@@ -52,8 +52,8 @@ def add_constraint_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--cpu-ranks",
         metavar="LIST",
-        help="ranks that use no GPU: they share the place of the first device (default: those that"
-        " loaded no GPU driver in a profile of others that did, where devices are too few)",
+        help="ranks that use no GPU: they share the place of the first device (default: if devices"
+        " are too few, those that loaded no GPU driver where other ranks of the profile did)",
     )
     group.add_argument(
         "--reserve-cpus", metavar="LIST", help="bind no rank to these CPUs of a node: 0,8,16"

@@ -26,8 +26,8 @@ class LendCommand(Command):
             "--network",
             metavar="ADDRESS",
             default="",
-            help="listen in the network of this address or host (default: that on the way to the "
-            "job's nodes; no port where all of them are this one)",
+            help="listen in the network of this address or host (default: the one that leads to "
+            "the job's nodes; no port is opened if the only node is this one)",
         )
         add_remote_option(parser)
         parser.add_argument(
@@ -35,7 +35,7 @@ class LendCommand(Command):
             metavar="N",
             type=int,
             default=1,
-            help="let as many of your jobs have a device at a time (default: 1)",
+            help="how many of your jobs may have a device at a time (default: 1)",
         )
         parser.add_argument(
             "--move",

@@ -52,7 +52,9 @@ class ReportCommand(Command):
         add_topology_option(parser, required=False)
         add_network_options(parser)
         parser.add_argument(
-            "--traffic", metavar="F", help="a profile, matrix or pattern: alone or of placements"
+            "--traffic",
+            metavar="F",
+            help="a profile, matrix or pattern: by itself, or that of the placements",
         )
         parser.add_argument(
             "--format",

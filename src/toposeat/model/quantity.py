@@ -77,7 +77,7 @@ class Premise(Record, frozen=True, kw_only=True):
     source: str
 
     def numbers(self, *values: float) -> str:
-        """`9 to 100`, to stand before the unit; `40 % to 92 %` where that says what it is a share of."""
+        """`9 to 100`, to stand before the unit; `40 % to 92 %` where that begins with "of"."""
         share = self.unit.startswith("of ")
         return " to ".join(f"{100 * v:.4g} %" if share else f"{v:.4g}" for v in values)
 
