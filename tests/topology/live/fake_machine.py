@@ -121,25 +121,20 @@ class FakeGpu:
 
 
 class FakeNvml:
-    """The functions of pynvml that discovery uses, over a list of GPUs.
-
-    `distance(i, j)` gives the common ancestor; functions named in `unsupported` raise as the
-    library does, and those in `lost` where the GPU is gone, whatever they are asked or just so;
-    `present=False` is a node without the driver.
-    """
+    """The functions of pynvml that discovery uses, over a list of GPUs."""
 
     NVMLError = pynvml.NVMLError
     c_nvmlGpuFabricInfo_t = pynvml.c_nvmlGpuFabricInfo_t
     c_nvmlGpuFabricInfo_v2_t = pynvml.c_nvmlGpuFabricInfo_v2_t
 
-    def __init__(self, gpus=(), *, distance=None, unsupported=(), present=True, as_bytes=False):
-        self.gpus = list(gpus)
-        self.distance = distance or (lambda i, j: 50)
-        self.unsupported = set(unsupported)
-        self.lost = []
+    def __init__(self):
+        self.gpus = []
+        self.distance = lambda i, j: 50  # the common ancestor
         self.peer_status = lambda i, j: 0 if (i < 4) == (j < 4) else 3
-        self.present = present
-        self.as_bytes = as_bytes
+        self.unsupported = set()  # functions that raise as the library does
+        self.lost = []  # the same with arguments, or without them whatever they are: no GPU there
+        self.present = True  # the driver is
+        self.as_bytes = False
         self.open = 0
 
     def __getattribute__(self, name):
