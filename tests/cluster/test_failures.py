@@ -1,12 +1,14 @@
 """Failures that are provoked: each is told by the entry that does not add up, and by nothing else.
 
-Every row runs from the login node and inside an allocation. What is wrong with a job is nowhere
-put down to something else: no remedy of another failure may appear.
+Every row runs from the login node and inside an allocation, at the same time: most of them wait for
+what never comes. What is wrong with a job is nowhere put down to something else: no remedy of
+another failure may appear.
 """
 
 import shlex
 import shutil
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +21,8 @@ from tests.support.cluster import LOGIN, UNSHARED, Cluster, toposeat, until_no_c
 from tests.support.mpi import MpiToolchain, find_mpi
 from tests.support.tables import rows
 
-PORT = 47113
+SIDES = {"login": (), "allocation": ("salloc", "-N4", "--ntasks-per-node=4")}
+PORT = {"login": 47113, "allocation": 47114}
 PORTS = "TOPOSEAT_PORTS=FROM-TO"
 PATH = "same path on all nodes"
 ENDED = "allocation has ended"
@@ -32,14 +35,14 @@ FAILURES = rows(Path(__file__).with_name("failures.txt"), "failures")
 
 @contextmanager
 def unreachable(cluster, *nodes):
-    """Packets of these nodes to the port are lost, as behind a firewall."""
-    nowhere = "10.88.0.250"
+    """Packets of these nodes to the ports are lost, as behind a firewall."""
+    nowhere, ports = "10.88.0.250", f"{min(PORT.values())}-{max(PORT.values())}"
     lose = f"""
-    ip rule add ipproto tcp dport {PORT} lookup 100
+    ip rule add ipproto tcp dport {ports} lookup 100
     ip neigh add {nowhere} lladdr 02:00:00:00:00:01 dev eth0
     ip route add 10.88.0.10 via {nowhere} dev eth0 onlink table 100
     """
-    mend = f"ip rule del dport {PORT}; ip neigh del {nowhere} dev eth0; ip route flush table 100"
+    mend = f"ip rule del dport {ports}; ip neigh del {nowhere} dev eth0; ip route flush table 100"
     try:
         for node in nodes:
             assert cluster.on(node, ["sh", "-ec", lose]).returncode == 0
@@ -115,12 +118,21 @@ class Bed:
     program: Path
     environment: dict[str, str]
 
-    def toposeat(self, inside, *words):
-        job = ["salloc", "-N4", "--ntasks-per-node=4"] if inside else []
-        own = [str(self.program) if word == "APP" else word for word in words]
+    def toposeat(self, side, *words):
+        """A job of one side, in a folder of its own, where home listens on a port of its own."""
+        line = [*SIDES[side], toposeat(), *(self.program if w == "APP" else w for w in words)]
+        folder = self.cluster.share / "failing" / side
+        own = {"TOPOSEAT_CACHE_DIR": str(folder), "TOPOSEAT_PORTS": f"{PORT[side]}-{PORT[side]}"}
+        environment = {**self.environment, **own}
         return until_no_crash(
-            lambda: self.cluster.on(LOGIN, [*job, toposeat(), *own], environment=self.environment)
+            lambda: self.cluster.on(LOGIN, line, environment=environment, cwd=folder)
         )
+
+    def on_both_sides(self, *words):
+        """By name of the side."""
+        with ThreadPoolExecutor(len(SIDES)) as pool:
+            started = {side: pool.submit(self.toposeat, side, *words) for side in SIDES}
+            return {side: each.result() for side, each in started.items()}
 
 
 @pytest.fixture(scope="module")
@@ -135,30 +147,32 @@ def bed(cluster):
         **mpi.env,
         **UNSHARED,
         "LD_LIBRARY_PATH": ":".join(filter(None, libraries)),
-        "TOPOSEAT_CACHE_DIR": str(cluster.share / "failing"),
-        "TOPOSEAT_PORTS": f"{PORT}-{PORT}",
     }
     own = Bed(cluster, strides_of(mpi, cluster), environment)
-    done = own.toposeat(False, *TUNE, "--", *PMIX, "APP")
+    folders = {side: cluster.share / "failing" / side for side in SIDES}
+    for folder in folders.values():
+        folder.mkdir(parents=True)
+    done = own.toposeat("login", *TUNE, "--", *PMIX, "APP")
     assert done.returncode == 0, done.stderr
-    (made,) = (cluster.share / "failing").glob("*/app.place")
-    shutil.copy(made, cluster.share / "16.place")
+    (made,) = folders["login"].glob("*/app.place")
+    for folder in folders.values():
+        shutil.copy(made, folder / "16.place")
     yield own
     shutil.rmtree(cluster.share / "failing", ignore_errors=True)
     forget(cluster)
 
 
-@pytest.mark.parametrize("inside", [False, True], ids=["login", "allocation"])
 @pytest.mark.parametrize("row", FAILURES, ids=[name for name, *_ in FAILURES])
-def test_what_is_wrong_is_told_and_nothing_else(bed, row, inside):
+def test_what_is_wrong_is_told_and_nothing_else(bed, row):
     _, verb, line, provoked, code, expected, remedies = row
     remedies = [] if remedies == "-" else remedies.split("; ")
     with PROVOKED[provoked](bed.cluster):
-        done = bed.toposeat(inside, *verb.split(), "--", *shlex.split(line))
-    said = done.stderr.replace("\n  ", " ")
-    assert done.returncode if code == "any" else done.returncode == int(code), said
-    for words in (*expected.split("; "), *remedies):
-        assert words in said
-    for remedy in {*REMEDIES} - {*remedies}:
-        own = [line for line in said.splitlines() if remedy in line and "Next: " not in line]
-        assert not own, said
+        done = bed.on_both_sides(*verb.split(), "--", *shlex.split(line))
+    for side, each in done.items():
+        said = each.stderr.replace("\n  ", " ")
+        assert each.returncode if code == "any" else each.returncode == int(code), (side, said)
+        for words in (*expected.replace("PORT", str(PORT[side])).split("; "), *remedies):
+            assert words in said, side
+        for remedy in {*REMEDIES} - {*remedies}:
+            own = [line for line in said.splitlines() if remedy in line and "Next: " not in line]
+            assert not own, (side, said)

