@@ -22,6 +22,8 @@ export CCACHE_NOHASHDIR ?= 1
 endif
 CLOCKED := tools/clocked.sh
 CONFIGURES := CMakePresets.json cmake '*CMakeLists.txt'
+# Files with such tests: pytest reads all that it is given, and that takes longer than to find them.
+OF_MPI = $$(grep -rlwE --include='test_*.py' 'mpi|debian_openmpi' tests)
 NATIVE := $(shell git ls-files '*.c' '*.cpp' '*.h' '*.hpp' ':!third_party' 2>/dev/null)
 
 .PHONY: help
@@ -49,9 +51,9 @@ test: setup-test build native-test python-test ## all tests
 .PHONY: python-test
 python-test: setup-test build
 	@$(CLOCKED) 'tests without an MPI' python -m pytest -q -n $(JOBS) --maxprocesses 8 --dist worksteal -m 'not (mpi or alone or cluster or deep)'
-	@$(CLOCKED) 'tests with an MPI' python -m pytest -q -n $(JOBS) --maxprocesses 4 --dist loadfile -m 'mpi and not (alone or cluster or deep)'
+	@$(CLOCKED) 'tests with an MPI' python -m pytest -q -n $$((2 * $(JOBS))) --maxprocesses 4 --dist loadfile -m 'mpi and not (alone or cluster or deep)' $(OF_MPI)
 	@$(CLOCKED) 'tests that run alone' python -m pytest -q -m 'alone and not (cluster or deep)' $$(grep -rl --include='*.py' pytest.mark.alone tests)
-	@$(CLOCKED) 'tests on four nodes' python -m pytest -q -n $(JOBS) --maxprocesses 2 --dist loadfile -m 'cluster and not (alone or deep)' tests/cluster
+	@$(CLOCKED) 'tests on four nodes' python -m pytest -q -n $$(($(JOBS) + 1)) --maxprocesses 3 --dist loadfile -m 'cluster and not (alone or deep)' tests/cluster
 
 .PHONY: native-test
 native-test: setup-test ## native tests under sanitizers, unless they passed on the same sources (FORCE=1)

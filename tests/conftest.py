@@ -1,6 +1,8 @@
 """Fixtures for all tests."""
 
+import functools
 import os
+import re
 import shutil
 import signal
 from pathlib import Path
@@ -38,6 +40,8 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.cluster)
         if _MPI_FIXTURES.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.mpi)
+        if item.get_closest_marker("mpi") and not _says_mpi(item.path):
+            raise pytest.UsageError(f"{item.path}: the Makefile finds such files by the word mpi")
         if mpi := _mpi_of(item):
             mpis_of.setdefault(item.nodeid.replace(mpi, "*"), []).append(mpi)
     for item in items:
@@ -47,6 +51,11 @@ def pytest_collection_modifyitems(items):
             alike = [each for each in alike if _abi_of(each) == _abi_of(mpi)]
         if alike and mpi != min(alike, key=_wheels_first):
             item.add_marker(pytest.mark.deep)
+
+
+@functools.cache
+def _says_mpi(path):
+    return re.search(r"\b(mpi|debian_openmpi)\b", path.read_text()) is not None
 
 
 def _mpi_of(item):
