@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.support.mpi import ALL_MPI_NAMES, STANDARD
 from tests.support.processes import executable, ran
+from tests.support.tables import rows
 from toposeat.errors import UsageError
 from toposeat.launch import export_placement
 from toposeat.launch.launchers.launcher import version_answer
@@ -19,6 +20,7 @@ from toposeat.model.cpu_list import parse_cpu_list
 from toposeat.model.placement import HostDevice, Placement, Seat
 
 pytestmark = pytest.mark.each_abi
+LINES = Path(__file__).with_name("lines.txt")
 
 SHOW = """#!/bin/sh
 cpus=$(grep Cpus_allowed_list /proc/self/status | cut -f2)
@@ -51,16 +53,6 @@ def file_of(export, name):
     return next(file.text for file in export.files if file.name == name)
 
 
-def value_of(export, option):
-    """What stands behind `option`, as a word of its own or after `=`."""
-    for at, word in enumerate(export.command):
-        if word == option:
-            return export.command[at + 1]
-        if word.startswith(option + "="):
-            return word.partition("=")[2]
-    raise AssertionError(f"no {option} in {export.command}")
-
-
 BLOCKS = placement(
     ["n1", "n1", "n2", "n2"], [2, 0, 2, 0], ["0-3", "4-7", "0-3", "4-7"]
 )  # the same on both hosts
@@ -69,75 +61,47 @@ BY_NODE = (*("torchrun", "torchrun-c10d", "kubernetes"),)
 MIXED = placement(["n2", "n1", "n2", "n1"], [0, 1, 3, 2], ["0", "1", "2", "3"])
 
 
-def test_openmpi_4_gets_physical_cpus_and_one_device_list():
-    export = export_placement(BLOCKS, "openmpi4")
-    assert file_of(export, "rankfile").splitlines() == [
-        "rank 0=n1 slot=0-3",
-        "rank 1=n1 slot=4-7",
-        "rank 2=n2 slot=0-3",
-        "rank 3=n2 slot=4-7",
-    ]
-    assert value_of(export, "--mca") == "rmaps_rank_file_physical"
-    assert "CUDA_VISIBLE_DEVICES=2,0" in export.command
-
-
-def test_slurm_blocks_and_masks():
-    export = export_placement(BLOCKS, "slurm", visibility="mask")
-    assert value_of(export, "--cpu-bind") == "mask_cpu:0xf,0xf0"
-    assert value_of(export, "--gpu-bind") == "map_gpu:2,0"
-    assert value_of(export, "-w") == "n[1-2]"
-    assert not export.files
-    assert any("allow-task-sharing" in note for note in export.notes)
-
-
-def test_slurm_permutes_by_the_script_because_srun_sets_the_variable_itself():
-    export = export_placement(BLOCKS, "slurm")
-    assert export.command[-2:] == ("./seat.sh", "./app")
-    assert "n1:1) devices=2,0 ;;" in file_of(export, "seat.sh")
-
-
-def test_flux_lists_by_local_rank():
-    export = export_placement(BLOCKS, "flux")
-    assert "cpu-affinity=map:0-3;4-7" in export.command
-    assert "--env=CUDA_VISIBLE_DEVICES=2,0" in export.command
-    masked = export_placement(BLOCKS, "flux", visibility="mask")
-    assert "gpu-affinity=map:2;0" in masked.command
-
-
-def test_flux_masks_devices_of_amd_by_the_script():
-    """Flux's own map sets CUDA_VISIBLE_DEVICES only."""
-    amd = placement(["n1", "n1"], [2, 0], ["0-3", "4-7"], vendor="amd")
-    export = export_placement(amd, "flux", visibility="mask")
-    assert export.command[-4:] == ("-o", "gpu-affinity=off", "./seat.sh", "./app")
-    assert "n1:0) devices=2 ;;" in file_of(export, "seat.sh")
-    assert "export ROCR_VISIBLE_DEVICES=$devices" in file_of(export, "seat.sh")
-
-
-def test_intel_masks_are_hexadecimal():
-    export = export_placement(BLOCKS, "intel")
-    assert value_of(export, "I_MPI_PIN_DOMAIN") == "[0xf,0xf0]"
-    assert file_of(export, "machinefile") == "n1:2\nn2:2\n"
-
-
-def test_one_line_of_variables_lists_the_devices_of_the_job_alone():
-    """The line of issue 17; what the job does not use stays hidden from launchers that take all."""
-    crossed = placement(["n1"] * 4, [3, 1, 2, 0], [None] * 4)
-    export = export_placement(crossed, "env")
-    assert export.line == "CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=3,1,2,0"
-    assert not export.notes
-    both = export_placement(BLOCKS, "env")
-    assert both.line == "CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=2,0"
-    assert any("every node alike" in note for note in both.notes)
-    assert any("bind no CPUs" in note for note in both.notes)
-    amd = placement(["*"] * 2, [1, 0], [None] * 2, vendor="amd")
-    assert export_placement(amd, "env").line == "ROCR_VISIBLE_DEVICES=1,0"
-    intel = placement(["*"] * 2, [1, 3], [None] * 2, vendor="intel")
-    assert export_placement(intel, "env").line.endswith(" ZE_AFFINITY_MASK=1,3")
-
-
 def with_nics(place, *nics):
     seats = zip(place.seats, nics, strict=True)
     return replace(place, seats=tuple(replace(seat, nic=nic) for seat, nic in seats))
+
+
+AMD = placement(["n1", "n1"], [2, 0], ["0-3", "4-7"], vendor="amd")
+INTEL = placement(["n1", "n1"], [1, 0], ["0", "1"], vendor="intel")
+ANYWHERE = placement(["*"] * 2, [1, 3], [None] * 2, vendor="intel")
+CROSSED = placement(["n1"] * 4, [3, 1, 2, 0], [None] * 4)
+CXI = with_nics(BLOCKS, "cxi1", "cxi0", "cxi1", "cxi0")
+SHOWN = {
+    "blocks": (BLOCKS, "openmpi4 mpich slurm flux intel env torchrun script cray"),
+    "blocks masked": (BLOCKS, "slurm flux"),
+    "amd": (AMD, "env script"),
+    "amd masked": (AMD, "flux"),
+    "intel": (INTEL, "openmpi4"),
+    "anywhere": (ANYWHERE, "env"),
+    "crossed": (CROSSED, "env"),
+    "slingshot": (CXI, "cray pals slurm flux intel"),
+}
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_what_is_written(name):
+    """As in `exports/`; TOPOSEAT_UPDATE_GOLDEN=1 makes the files anew: look at each difference."""
+    place, launchers = SHOWN[name]
+    lines = []
+    for launcher in launchers.split():
+        how = "mask" if "masked" in name else "permute"
+        export = export_placement(place, launcher, visibility=how)
+        lines += [f"== {launcher}", export.line]
+        lines += [f"environment {key}={value}" for key, value in export.environment.items()]
+        for file in export.files:
+            told = re.findall(r".*(?:devices|VISIBLE_DEVICES|like)=.*|.+:\d+\).*", file.text)
+            text = told if file.name == "seat.sh" else file.text.splitlines()
+            lines += [f"{file.name}: {line.strip()}" for line in text]
+        lines += [f"note {note}" for note in export.notes]
+    expected = Path(__file__).with_name("exports") / f"{name.replace(' ', '-')}.txt"
+    if os.environ.get("TOPOSEAT_UPDATE_GOLDEN"):
+        expected.write_text("\n".join(lines) + "\n")
+    assert lines == expected.read_text().splitlines()
 
 
 @pytest.mark.parametrize("launcher", ["openmpi", "openmpi4", "mpich", "slurm", "flux", "script"])
@@ -168,15 +132,6 @@ def test_nics_are_named_by_the_script(launcher, tmp_path):
 
 def test_nics_of_slingshot_are_in_the_table_of_cray_mpich():
     """As sites document it: adapter, colon, local ranks; one table for all hosts."""
-    place = with_nics(BLOCKS, "cxi1", "cxi0", "cxi1", "cxi0")
-    told = {"MPICH_OFI_NIC_POLICY": "USER", "MPICH_OFI_NIC_MAPPING": "0:1; 1:0"}
-    for launcher in ("cray", "pals", "slurm"):
-        assert told.items() <= export_placement(place, launcher).environment.items()
-    pals = export_placement(place, "pals")
-    assert "MPICH_OFI_NIC_MAPPING='0:1; 1:0' " in pals.line
-    assert "./seat.sh" not in pals.command
-    assert "--env=MPICH_OFI_NIC_MAPPING=0:1; 1:0" in export_placement(place, "flux").command
-    assert value_of(export_placement(place, "intel"), "I_MPI_MULTIRAIL") == "1"
     one = placement(["n1"] * 4, [0, 1, 2, 3], [None] * 4)
     for names, table in (
         ("cxi0 cxi0 cxi1 cxi1", "0:0,1; 1:2,3"),  # two ranks an adapter, as sites print it
@@ -194,42 +149,13 @@ def test_nics_of_slingshot_are_in_the_table_of_cray_mpich():
 
 
 @pytest.mark.parametrize(
-    ("launcher", "place", "visibility", "words"),
-    [
-        ("intel", placement(["a", "b", "b", "a"], [0, 0, 1, 1], [None] * 4), "permute", "no words"),
-        # rounds of two and a last one of one rank: Hydra would begin the file anew
-        ("intel", placement(list("aabbab"), [0, 1, 0, 1, 2, 2], [None] * 6), "permute", "no words"),
-        ("env", MIXED, "permute", "different orders"),
-        ("env", placement(["a", "a", "b"], [0, 1, 0], [None] * 3), "permute", "different orders"),
-        ("env", BLOCKS, "mask", "whole node"),
-        (
-            "env",  # the specification of Level Zero: its order is not that of the mask
-            placement(["a", "a"], [1, 0], [None] * 2, vendor="intel"),
-            "permute",
-            "Level Zero's own order",
-        ),
-        ("torchrun", MIXED, "permute", "consecutive ranks"),
-        ("torchrun", BLOCKS, "mask", "cannot"),
-        ("cray", placement(["a", "a", "b"], [0, 1, 2], [None] * 3), "permute", "different numbers"),
-        ("openmpi", placement(["a", "a"], [1, 1], [None] * 2), "permute", "share a device"),
-        ("lsf", BLOCKS, "permute", "no files for launcher"),
-        ("slurm", BLOCKS, "sideways", "does not exist"),
-    ],
+    ("launcher", "hosts", "devices", "vendor", "visibility", "words"), rows(LINES, "not exported")
 )
-def test_what_a_launcher_cannot_express(launcher, place, visibility, words):
+def test_what_a_launcher_cannot_express(*, launcher, hosts, devices, vendor, visibility, words):
+    place = placement(hosts.split(), list(map(int, devices.split())), [None] * 9, vendor=vendor)
     with pytest.raises(UsageError, match=words) as error:
         export_placement(place, launcher, visibility=visibility)
     assert error.value.hint
-
-
-def test_vendors_without_an_order_get_cpus_only():
-    export = export_placement(
-        placement(["n1", "n1"], [1, 0], ["0", "1"], vendor="intel"), "openmpi4"
-    )
-    assert not any("VISIBLE" in word for word in export.command)
-    assert any("no variable orders" in note for note in export.notes)
-    amd = export_placement(placement(["*", "*"], [1, 0], [None] * 2, vendor="amd"), "script")
-    assert "export ROCR_VISIBLE_DEVICES=$devices" in file_of(amd, "seat.sh")
 
 
 @st.composite
@@ -348,20 +274,6 @@ def test_hosts_that_are_alike_are_written_once(tmp_path):
         show = ["sh", "-c", "echo $CUDA_VISIBLE_DEVICES"]
         done = ran(["sh", "seat.sh", *show], cwd=tmp_path, env=env, check=True)
         assert (done.stdout, done.stderr) == (f"{listed}\n", "")
-
-
-def test_every_form_has_the_same_list(tmp_path):
-    """Of a placement on half of the devices: what `run` shows too is that of toposeat-exec."""
-    place = placement(["n1"] * 2, [2, 0], [None] * 2)
-    lists = set()
-    for launcher in ("env", "torchrun", "openmpi4", "mpich", "flux"):
-        lists |= set(
-            re.findall(r"VISIBLE_DEVICES[= ]([\d,]+)", export_placement(place, launcher).line)
-        )
-    for launcher in ("script", "slurm"):
-        text = file_of(export_placement(place, launcher), "seat.sh")
-        lists |= {listed for listed, _ in _seats_of_script(text).values()}
-    assert lists == {"2,0"}
 
 
 def test_cpus_that_a_rank_may_not_use_stop_nothing(tmp_path):

@@ -1,9 +1,8 @@
-"""Orders of nodes of jobs with groups: against brute force, the plain loop, and cases of others."""
+"""Orders of nodes of jobs with groups: against brute force, and the plain loop."""
 
 from dataclasses import replace
 from functools import cache
-from itertools import combinations, pairwise, permutations
-from pathlib import Path
+from itertools import combinations, permutations
 from threading import Thread
 
 import numpy as np
@@ -13,9 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toposeat import _core
-from toposeat.errors import ToposeatError
-from toposeat.mapping import SlotEvaluator, map_to_shape, map_traffic, shape_of_network
-from toposeat.mapping.machine import Machine
+from toposeat.mapping import SlotEvaluator, map_to_shape, shape_of_network
 from toposeat.mapping.node_orders import search_orders
 from toposeat.mapping.order_bound import fewest_pieces
 from toposeat.mapping.rank_grid import rank_grid
@@ -23,10 +20,9 @@ from toposeat.mapping.slot_groups import SlotGroups
 from toposeat.model.map_options import MapOptions
 from toposeat.model.network import NetworkRates
 from toposeat.profile import pattern_traffic
-from toposeat.topology import allocated, hosts_of, read_network, read_topology
+from toposeat.topology import allocated, read_network, read_topology
 from toposeat.topology.networks.builder import NetworkBuilder
 
-CASES = Path("../shared/cases/ml")
 SMALL = ("llm:tp=2,pp=2,dp={}", "llm:tp=4,pp={},dp=1", "llm:tp=1,pp=2,dp={}", "llm:tp=2,cp=2,dp={}")
 
 
@@ -266,42 +262,3 @@ def test_never_worse_than_a_plain_loop_over_block_orders(tmp_path, row, options,
     assert proof.orders_tried
     assert proof.lower_bound is not None
     assert 0 < proof.lower_bound <= result.placed.predicted_s
-
-
-def case(name, job):
-    """A machine and a job of `cases/ml`."""
-    if not CASES.is_dir():
-        pytest.skip("the cases are not at ../shared/cases/ml")
-    try:
-        network = allocated(
-            read_network(f"{CASES}/{name}.conf,taper=4"), hosts_of(f"{CASES}/{name}.hosts")
-        )
-    except ToposeatError as error:
-        pytest.skip(str(error))
-    return Machine.of_network(network, read_topology("hgx-h100")), pattern_traffic(job)
-
-
-def racks_of(machine, hosts):
-    """Numbers of the leaf of each host, in the order of the job."""
-    assert machine.shape is not None
-    (stage, *_) = machine.shape.host_groups().stages
-    number = {machine.hosts[at]: group for group, own in enumerate(stage) for at in own.hosts}
-    return [number[host] for host in hosts]
-
-
-def test_pods_of_kueue_3533_follow_each_other_rack_by_rack():
-    machine, traffic = case("05-kueue-3533", "llm:tp=8,dp=10")
-    assert machine.shape is not None
-    result = map_to_shape(machine.shape, traffic)
-    racks = racks_of(machine, result.hosts_by_first_rank)
-    assert len(list(dict.fromkeys(racks))) == sum(a != b for a, b in pairwise(racks)) + 1
-    assert result.placed.predicted_s < 0.75 * result.default.predicted_s
-
-
-def test_pods_of_volcano_4233_fill_one_hypernode_before_the_next():
-    machine, traffic = case("09-volcano-4233", "llm:tp=8,dp=5")
-    topology = machine.listed()
-    assert topology is not None
-    result = map_traffic(topology, traffic, shape=machine.shape)
-    racks = racks_of(machine, result.hosts_by_first_rank)
-    assert sum(a != b for a, b in pairwise(racks)) == 1
