@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.fooled import NOT_AS_PLANNED
 from tests.support.processes import ran
 from tests.support.pytorch import python_with_torch, torchrun, why_no_torch
 from tests.support.starters import COUNT, HOW
+from tests.support.strict_jobs import NOT_AS_PLANNED
 from tests.support.torch_bytes import given
 from toposeat.emulation import emulated_node, machine_text
 from toposeat.model.placement_file import load_placement

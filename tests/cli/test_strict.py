@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_starters import TOPOSEAT, emulated, needs_torch
-from tests.support.fooled import FEW, JOBS, NOT_AS_PLANNED, check, static_program
 from tests.support.pytorch import torchrun
+from tests.support.strict_jobs import FEW, JOBS, NOT_AS_PLANNED, check, static_program
 from toposeat.model.shell_words import shell_line
 
 _CASES = Path(__file__).resolve().parents[3] / "shared" / "cases" / "ml"

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_starters import TOPOSEAT, emulated
-from tests.support.fooled import NOT_AS_PLANNED
 from tests.support.interposed import compile_c
+from tests.support.strict_jobs import NOT_AS_PLANNED
 from toposeat.model.shell_words import shell_line
 
 pytestmark = pytest.mark.mpi

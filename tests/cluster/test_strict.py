@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli.test_starters import MACHINE, TOPOSEAT
 from tests.support.cluster import LOGIN, UNSHARED, until_no_crash
-from tests.support.fooled import FEW, JOBS, check, static_program
+from tests.support.strict_jobs import FEW, JOBS, check, static_program
 from toposeat.cli.main import main
 from toposeat.emulation import VARIABLES
 from toposeat.model.placement_file import load_placement, save_placement

@@ -53,7 +53,6 @@ class Proxy:
             stdout=subprocess.PIPE,
             text=True,
         )
-        assert self.process.stdout is not None
         self.said = json.loads(self.process.stdout.readline() or "{}")
 
     def endpoint(self, over="unix", index=0):

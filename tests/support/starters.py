@@ -97,7 +97,7 @@ def _processes(method, work, size, port, *, tell=False):
     for rank in range(size):
         if tell:
             os.environ["LOCAL_RANK"] = str(rank)
-        child = context.Process(target=WORKS[work], args=(rank, size, port, rank))  # type: ignore[attr-defined]
+        child = context.Process(target=WORKS[work], args=(rank, size, port, rank))
         child.start()
         children.append(child)
     for child in children:
@@ -115,7 +115,6 @@ def _ray(work, size, port):
         assert actor.stdin is not None
         print(json.dumps([work, rank, size, port, known[rank]]), file=actor.stdin, flush=True)
     for actor in actors:
-        assert actor.stdout is not None
         for said in iter(actor.stdout.readline, "done\n"):
             print(said, end="", flush=True)
         actor.send_signal(signal.SIGTERM)

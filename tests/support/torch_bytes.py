@@ -116,7 +116,7 @@ def pairs(case, steps):
             found[rank, members[(place + 1) % n]] += edge * steps
     for rank in range(RANKS if moved.pairs else 0):
         for peer in set(range(RANKS)) - {rank}:
-            found[rank, peer] += steps * moved.pairs(rank, peer)  # type: ignore[misc]
+            found[rank, peer] += steps * moved.pairs(rank, peer)
     return found
 
 
