@@ -1,24 +1,25 @@
 """Verdicts from what ranks left behind: no claim without evidence."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.support.tables import rows
+from tests.support.tables import rows, variables
 from toposeat.launch import read_reports, verify
 from toposeat.model.placement import Placement, Seat
 from toposeat.model.runs import RealisedSeat, SeatVerdict, verdict_of_job
 
 LINES = Path(__file__).with_name("lines.txt")
+VERDICTS = Path(__file__).with_name("verdicts.txt")
 PCI = ("0000:1a:00.0", "0000:3d:00.0")
 
 
 def placement(**changes):
     values = {"cpus": "0-3", "memory_node": 0, "nic": "mlx5_0", **changes}
     seats = tuple(
-        Seat(rank=i, local_rank=i, index=i, pci_bus_id=PCI[i], **values)  # type: ignore[arg-type]
-        for i in range(2)
+        Seat(rank=i, local_rank=i, index=i, pci_bus_id=PCI[i], **values) for i in range(2)
     )
     return Placement(seats=seats, devices_of_host={}, vendor="nvidia")
 
@@ -100,43 +101,45 @@ def test_with_proof_of_everything_a_rank_is_as_placed(tmp_path):
     assert found.nic == "UCX_NET_DEVICES=mlx5_0:1"
 
 
-@pytest.mark.parametrize(
-    ("probe", "why"),
-    [
-        (None, "left no report"),
-        ({"cuda": "not loaded", "cuda_devices": ""}, "loaded no CUDA driver"),
-        ({"cuda": "not initialised", "cuda_devices": ""}, "did not initialise"),
-        ({"cuda": "already shut down", "cuda_devices": ""}, "had shut down"),
-        ({"cuda": "error 999", "cuda_devices": ""}, "CUDA driver: error 999"),
-        ({"cuda_devices": ""}, "made no context on any device"),
-        ({"cuda_devices": "nonsense"}, "made no context on any device"),
-    ],
-)
-def test_without_evidence_of_the_device_nothing_is_claimed(tmp_path, probe, why):
-    found = first(tmp_path, {}, probe)
-    assert found.verdict is SeatVerdict.NOT_CHECKED
-    assert found.pci_bus_id is None
-    assert len(found.differences) == 1
-    assert found.differences[0].startswith("not checked: device (")
-    assert why in found.differences[0]
+PLACEMENTS = {
+    "nvidia": placement(),
+    "amd": replace(placement(), vendor="amd"),
+    "no-pci": Placement(
+        seats=(Seat(rank=0, local_rank=0, index=0),), devices_of_host={}, vendor="nvidia"
+    ),
+    "two-cpus": Placement(
+        seats=(
+            placement().seats[0],
+            Seat(rank=1, local_rank=1, index=1, pci_bus_id=PCI[1], cpus="4-7", memory_node=1),
+        ),
+        devices_of_host={},
+    ),
+}
 
 
-@pytest.mark.parametrize(
-    ("seat", "probe", "cause"),
-    [
-        ({}, {"cuda_devices": PCI[1]}, f"used device {PCI[1]}, placed on {PCI[0]}"),
-        ({}, {"cpus": "0-7"}, "runs on CPUs 0-7, is placed on 0-3; it was bound to 0-3 and later"),
-        ({"cpus": "4"}, {"cpus": "4"}, "runs on CPUs 4, is placed on 0-3"),
-        ({}, {"memory_policy": "default"}, "memory policy is default, is placed on NUMA node 0"),
-        ({"nic": "UCX_NET_DEVICES=mlx5_7:1"}, {}, "placed on mlx5_0"),
-        ({"seated": "no"}, {}, "started without placement"),
-        ({"warning": "cannot bind"}, {}, "cannot bind"),
-    ],
-)
-def test_what_differs_is_a_mismatch_in_words(tmp_path, seat, probe, cause):
-    found = first(tmp_path, seat, probe)
-    assert found.verdict is SeatVerdict.MISMATCH
-    assert any(cause in each for each in found.differences)
+def changed(values, cell):
+    """Values of a report with those of a cell; `name!` is one that goes."""
+    gone = {word[:-1] for word in cell.split() if word.endswith("!")}
+    told = " ".join(word for word in cell.split() if not word.endswith("!")) or "-"
+    told = {name: text.replace(r"\s", " ") for name, text in variables(told).items()}
+    return {name: text for name, text in {**values, **told}.items() if name not in gone}
+
+
+@pytest.mark.parametrize(("place", "seat", "probe", "expected", "said"), rows(VERDICTS, "verdicts"))
+def test_verdicts(*, tmp_path, place, seat, probe, expected, said):
+    seat, probe, said = (
+        re.sub(r"\bP([01])\b", lambda at: PCI[int(at[1])], x) for x in (seat, probe, said)
+    )
+    write(tmp_path / "rank-0.seat", "report", changed(SEAT, seat))
+    if probe != "none":
+        write(tmp_path / "rank-0-77.probe", "probe", changed(PROBE, probe))
+    name, _, code = place.partition(" code=")
+    found = verify(PLACEMENTS[name], read_reports(tmp_path), exit_code=int(code or 0))[0]
+    used = {True: "used", False: "unused", None: "unknown"}[found.used_device]
+    job = verdict_of_job([found])
+    assert f"{found.verdict.value}, {used}, {job.value}" == expected
+    assert "; ".join(found.differences) == ("" if said == "-" else said)
+    assert used != "unused" or found.pci_bus_id is None
 
 
 @pytest.mark.parametrize(("nic", "given", "said"), rows(LINES, "nics"))
@@ -155,62 +158,6 @@ def test_what_variables_say_of_a_nic_is_read_back(tmp_path, nic, given, said):
     assert [each for each in found.differences if "NIC" in each] == expected
 
 
-@pytest.mark.parametrize(
-    ("seat", "listed", "cause"),
-    [
-        ("0,1", "0,1", "the program took another one of its list"),
-        ("0,1", "1", "changed its device list (CUDA_VISIBLE_DEVICES=1; it was given 0,1)"),
-        ("0,1", None, "removed its device list (CUDA_VISIBLE_DEVICES; it was given 0,1)"),
-        (None, "1", "changed its device list (CUDA_VISIBLE_DEVICES=1; it was given none)"),
-    ],
-)
-def test_who_chose_another_device_is_said(tmp_path, seat, listed, cause):
-    values = {**SEAT, "visible_variable": "CUDA_VISIBLE_DEVICES", "visible_devices": seat}
-    told = {name: value for name, value in values.items() if value is not None}
-    write(tmp_path / "rank-0.seat", "report", told)
-    lists = {"list": f"CUDA_VISIBLE_DEVICES={listed}"} if listed else {}
-    found = first(tmp_path, None, {"cuda_devices": PCI[1], **lists})
-    assert found.differences[0].endswith(cause)
-    assert found.used_device
-
-
-@pytest.mark.parametrize(
-    ("probe", "vendor", "used"),
-    [
-        ({"cuda": "not loaded"}, "nvidia", False),
-        ({"cuda": "not initialised"}, "nvidia", False),
-        ({"cuda": "not loaded", "driver": "libamdhip64.so"}, "nvidia", False),
-        ({"cuda": "not loaded"}, "amd", False),
-        ({"cuda": "not loaded", "driver": "libamdhip64.so"}, "amd", None),
-        ({"cuda": "asked"}, "nvidia", None),
-        ({"cuda": "already shut down"}, "nvidia", None),
-        ({"cuda": "not loaded", "child": "killed"}, "nvidia", None),
-        ({"cuda": "not loaded", "pid": "78"}, "nvidia", None),
-    ],
-)
-def test_only_a_rank_that_surely_used_no_device_needs_no_proof(tmp_path, probe, vendor, used):
-    place = replace(placement(), vendor=vendor)
-    found = first(tmp_path, {}, {"cuda_devices": "", **probe}, place=place)
-    assert (found.verdict, found.used_device) == (SeatVerdict.NOT_CHECKED, used)
-    verdict = verdict_of_job([found])
-    assert verdict is (SeatVerdict.NOT_CHECKED if used is None else SeatVerdict.AS_PLACED)
-
-
-@pytest.mark.parametrize(
-    ("seat", "code", "why"),
-    [
-        ({}, 0, "LD_PRELOAD was taken from the program"),
-        ({}, 137, "the rank was killed, or ended abruptly (the job ended with code 137)"),
-        ({"linkage": "static"}, 0, "the program is linked statically"),
-    ],
-)
-def test_why_there_is_no_probe_is_said(tmp_path, seat, code, why):
-    write(tmp_path / "rank-0.seat", "report", {**SEAT, **seat})
-    found = verify(placement(), read_reports(tmp_path), exit_code=code)[0]
-    assert why in found.differences[0]
-    assert found.used_device is None
-
-
 def test_one_verdict_for_the_job():
     seats = [RealisedSeat(rank=rank, verdict=SeatVerdict.AS_PLACED) for rank in range(2)]
     none = RealisedSeat(rank=2, used_device=False)
@@ -219,30 +166,6 @@ def test_one_verdict_for_the_job():
     assert verdict_of_job([*seats, none]) is SeatVerdict.AS_PLACED
     assert verdict_of_job([*seats, none, unknown]) is SeatVerdict.NOT_CHECKED
     assert verdict_of_job([*seats, none, unknown, wrong]) is SeatVerdict.MISMATCH
-
-
-def test_fewer_cpus_than_placed_and_a_second_context_are_remarks(tmp_path):
-    found = first(tmp_path, {}, {"cpus": "2", "cuda_devices": f"{PCI[0]},{PCI[1]}"})
-    assert found.verdict is SeatVerdict.AS_PLACED
-    assert found.differences == ("runs on CPUs 2 of 0-3", f"also has a context on {PCI[1]}")
-
-
-def test_cpu_only_is_held_against_the_seat_of_the_device_that_is_used(tmp_path):
-    seats = placement().seats
-    other = Seat(rank=1, local_rank=1, index=1, pci_bus_id=PCI[1], cpus="4-7", memory_node=1)
-    place = Placement(seats=(seats[0], other), devices_of_host={})
-    seat = {"nearby_rank": "1", "cpus": "4-7", "memory_policy": "preferred:1"}
-    found = first(tmp_path, seat, {"cpus": "4-7", "memory_policy": "preferred:1"}, place=place)
-    assert found.verdict is SeatVerdict.AS_PLACED
-
-
-def test_a_placement_without_pci_bus_ids_cannot_be_proved(tmp_path):
-    place = Placement(
-        seats=(Seat(rank=0, local_rank=0, index=0),), devices_of_host={}, vendor="nvidia"
-    )
-    found = first(tmp_path, {}, {}, place=place)
-    assert found.verdict is SeatVerdict.NOT_CHECKED
-    assert "does not know its PCI bus id" in found.differences[0]
 
 
 def test_no_report_at_all_is_not_checked_and_a_missing_one_a_mismatch(tmp_path):
