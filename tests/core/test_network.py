@@ -1,5 +1,7 @@
 """What the boundary refuses: arrays that do not fit together."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 
@@ -86,3 +88,17 @@ def test_an_assignment_that_does_not_fit(placement):
             function(network(), traffic(), placement)
     with pytest.raises(TypeError):
         _core.flow_time(network(), traffic(), [0, -1])
+
+
+def test_symmetries_are_those_of_a_square_table():
+    ring = np.array([[0.0 if (a - b) % 5 in (1, 4) else 1.0 for a in range(5)] for b in range(5)])
+    symmetry = _core.Symmetry(ring)
+    assert symmetry.representatives([], range(5)) == [0]
+    assert symmetry.representatives([0], [1, 2, 3, 4]) == [1, 2]  # the mirror image is left
+    assert all(
+        len(symmetry.representatives([0, 1], each)) == 2 for each in combinations((2, 3, 4), 2)
+    )
+    with pytest.raises(ValueError, match="5 places"):
+        symmetry.representatives([5], [0])
+    with pytest.raises(ValueError, match="square"):
+        _core.Symmetry(ring[:3])

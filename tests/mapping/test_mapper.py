@@ -52,28 +52,16 @@ def check(result, slots=1):
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("seed", range(4))
-def test_equals_brute_force(objective, seed):
+def test_the_best_of_those_that_are_not_slower_is_taken(objective, seed):
     rng = np.random.default_rng(seed)
-    machine = random_topology(rng, 5)
-    traffic = random_traffic(rng, 4 if seed == 0 else 5, 0.6)
-    everything = [
-        evaluate(machine, traffic, placement)
-        for placement in itertools.permutations(range(5), traffic.ranks)
-    ]
-    optimum = min(value(each, objective) for each in everything)
+    machine, traffic = random_topology(rng, 5), random_traffic(rng, 4 if seed == 0 else 5, 0.6)
     result = map_traffic(machine, traffic, MapOptions(objective=objective, budget_s=20))
     check(result)
-    assert result.certificate.lower_bound == pytest.approx(optimum)
-    if result.certificate.proved:
-        assert result.certificate.value == pytest.approx(optimum)
-    else:  # the optimum would be slower than the default
-        assert objective != "time"
-        assert "slower" in result.notes[0]
-    admitted = [
-        value(each, objective)
-        for each in everything
-        if each.predicted_s <= result.default.predicted_s * (1 + 1e-9)
+    every = [
+        evaluate(machine, traffic, row) for row in itertools.permutations(range(5), traffic.ranks)
     ]
+    slowest_s = result.default.predicted_s * (1 + 1e-9)
+    admitted = [value(each, objective) for each in every if each.predicted_s <= slowest_s]
     assert value(result.placed, objective) == pytest.approx(min(admitted))
 
 
@@ -187,11 +175,11 @@ def test_the_cheapest_placement_is_not_taken_if_it_is_slower():
 def test_mistakes_are_named(options, error, words):
     traffic = random_traffic(np.random.default_rng(0), 4, 0.5)
     with pytest.raises(error, match=words) as caught:
-        map_traffic(read_topology("dgx-1v"), traffic, MapOptions(**options))  # type: ignore[arg-type]
+        map_traffic(read_topology("dgx-1v"), traffic, MapOptions(**options))
     assert caught.value.hint
     if "metric" not in options:
         with pytest.raises(error, match=words.replace("unknown solver", "solver")):
-            map_to_shape(read_shape("hierarchy:4:4"), traffic, MapOptions(**options))  # type: ignore[arg-type]
+            map_to_shape(read_shape("hierarchy:4:4"), traffic, MapOptions(**options))
 
 
 @pytest.mark.parametrize(
