@@ -52,7 +52,6 @@ def advised(installation, folder, *, staged, direct, repeats=2, tables="get", ex
 
 
 def names_tried(advice):
-    assert advice.clocked is not None
     return [each.name for each in advice.clocked.orders]
 
 
@@ -60,7 +59,6 @@ def test_what_the_clock_shows_is_recommended(installation, tmp_path):
     advice = advised(installation, tmp_path, staged=0.5, direct=1.0)
     assert names_tried(advice) == ["sender writes", "through the host"]
     assert advice.skipped == {"receiver reads": "set already"}
-    assert advice.recommended is not None
     assert advice.recommended.variables == STAGED
     assert [s.basis for s in advice.stack.statements if "UCX_PROTO_INFO" in s.text] == [
         Basis.MEASURED

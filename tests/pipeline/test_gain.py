@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from toposeat import evaluation, profile
-from toposeat.pipeline import map_traffic, possible_gains
+from toposeat import profile
+from toposeat.pipeline import possible_gains
 from toposeat.pipeline.gain import kinds_for
 from toposeat.topology import read_topology
 
@@ -35,18 +35,6 @@ def test_uniform_machines_gain_nothing(name):
     assert all(gain.share == 0 and gain.share_bound == 0 for gain in gains)
 
 
-def test_crossed_bridges_gain_for_neighbouring_pairs():
-    """Tensor-parallel pairs move from PCIe to the bridge that joins the other two."""
-    machine = read_topology("rtx-4-crossed-bridges")
-    gains, _ = possible_gains(machine)
-    best = next(gain for gain in gains if gain.pattern == "llm:tp=2,dp=2")
-    evaluator = evaluation.Evaluator(machine, profile.pattern_traffic(best.pattern))
-    on_bridges = evaluator.evaluate([0, 2, 1, 3]).predicted_s
-    assert best.default_s == evaluator.evaluate([0, 1, 2, 3]).predicted_s
-    assert best.placed_s <= on_bridges * (1 + 1e-9)
-    assert best.share == pytest.approx(1 - best.placed_s / best.default_s)
-
-
 def test_the_papers_machine():
     """`k80-16` (seed paper): 2-D about 26 %, collective about 61 %, weighted up to 68 %."""
     gains = {gain.pattern: gain for gain in possible_gains(read_topology("k80-16"))[0]}
@@ -62,17 +50,3 @@ def test_the_papers_machine():
 def test_one_device_and_too_many_have_none():
     assert possible_gains(read_topology("tree:1")) == ((), ())
     assert possible_gains(read_topology("nvswitch:160")) == ((), ())
-
-
-def test_a_pattern_gains_what_it_gains_alone():
-    """The machine is compiled once for all patterns, in each scenario too."""
-    machine = read_topology("dgx-1v")
-    for gain in possible_gains(machine)[0]:
-        traffic = profile.pattern_traffic(gain.pattern)
-        alone = map_traffic(machine, traffic)
-        assert gain.device_of_rank == alone.device_of_rank
-        assert (gain.default_s, gain.placed_s) == (
-            alone.default.predicted_s,
-            alone.placed.predicted_s,
-        )
-        assert gain.premises == alone.premises

@@ -97,16 +97,13 @@ def large(tmp_path):
 def test_equal_nodes_with_more_devices_than_are_listed_are_a_shape(large):
     source = MachineSource(topology=large, node="dgx-a100", hosts="n[1-64]")
     job = found(line("srun -N64 -n512 ./app", LauncherKind.SRUN), source)
-    assert job.machine.shape is not None
     assert (job.machine.shape.slots, job.machine.shape.slots_per_host) == (512, 8)
     assert job.words[0] == (
         "Topology  64 nodes, 4 leaf switches (Slurm topology.conf), 512 devices"
     )
     assert job.sources == {"hosts": "n[1-64]", "source": large}
     few = found(line("srun -N64 --ntasks-per-node=3 ./app", LauncherKind.SRUN), source)
-    assert few.machine.shape is not None
     assert (few.machine.shape.slots, few.machine.shape.slots_per_host) == (192, 3)
-    assert few.node is not None
     assert [device.number for device in few.node.devices] == [0, 1, 2]
     listed = found(line("srun -N32 -n256 ./app", LauncherKind.SRUN), source)
     assert listed.machine.topology is not None
@@ -153,10 +150,8 @@ def test_nodes_that_say_their_nvlink_domain_share_it(network, monkeypatch):
     source = MachineSource(topology=network, hosts="n[1-4]")
     job = found(line("srun -N4 -n32 ./app", LauncherKind.SRUN), source)
     assert "          NVLink joins n[1,3]; n[2,4]" in job.words
-    assert job.machine.shape is not None
     assert job.machine.shape.domain_of_host == (0, 1, 0, 1)
     listed = job.machine.listed(wanted=True)
-    assert listed is not None
     joined = {
         (a, b): any("nvlink" in link for link in route.links)
         for (a, b), route in listed.route_of_pair.items()

@@ -81,7 +81,6 @@ def harm_none(machine):
             limit = 1e-7 if kind.words in line.kinds else line.costs.get(kind.words, 0) + 0.51
             for pattern in kind.patterns:
                 assert slowdown(machine, pattern, line.order) <= limit, (pattern, line)
-    assert health.wiring is not None
     known = health.wiring.shape is not Shape.UNKNOWN
     orders = [order.device_of_rank for order in health.orders if known]
     told = [order for order in orders if order_line(machine, order)]  # Intel's variable has none

@@ -143,11 +143,9 @@ def test_what_is_assumed_without_a_stack():
         return found.premises.assumed[-1] if found.premises and found.premises.assumed else None
 
     near, far = assumed(None, 1), assumed(None, 8)
-    assert near is not None
     assert (near.what, near.low, near.nominal) == ("stack", 1.0, 1.0)
     assert near.high > 4  # up and down the uplink instead of over the board's switch
     assert not near.decides  # the default itself
-    assert far is not None
     assert (far.high, far.low < 1) == (1.0, True)  # the far pair is faster if all is staged
     assert not far.decides
     direct = assumed("direct", 1)
@@ -161,7 +159,6 @@ def test_a_gain_that_a_staging_mpi_has_not():
     options = MapOptions(constraints=Constraints(devices=[0, 1, 2, 3]))
     found = pipeline.map_on_path(Machine.of(k80()), traffic, options, taken)
     assert found.placed.predicted_s < 0.9 * found.default.predicted_s
-    assert found.premises is not None
     assert found.premises.assumed[-1].decides
 
 

@@ -51,7 +51,6 @@ def machine(sources):
 
 def test_nccl_stages_three_and_more_but_no_pair_on_amd(machine):
     found = pipeline.transport_of(machine)
-    assert found is not None
     assert found.staging is Staging.NCCL
     assert 1 <= found.low <= found.nominal <= found.high
     direct, staged = (
@@ -66,7 +65,6 @@ def test_nccl_stages_three_and_more_but_no_pair_on_amd(machine):
 def test_the_environment_counts_where_the_machine_is_this_one(machine):
     assert pipeline.transport_of(machine, environment={"NCCL_P2P_LEVEL": "SYS"}) is None
     found = pipeline.transport_of(machine, environment={"NCCL_P2P_DISABLE": "1"})
-    assert found is not None
     assert found.setting == "NCCL_P2P_DISABLE=1"
 
 
@@ -83,14 +81,12 @@ def test_device_links_need_no_transport():
 def test_cards_without_peer_access_are_staged_unless_told(sources):
     sources[1].write_text(listed("NVIDIA GeForce RTX 4090"))
     found = pipeline.transport_of(read_topologies(sources))
-    assert found is not None
     assert found.staging is Staging.PRODUCT
     rows = ["\t" + "\t".join(f"GPU{i}" for i in range(4))]
     rows += [f"GPU{i}\t" + "\t".join("X" if i == j else "OK" for j in range(4)) for i in range(4)]
     told = sources[0].with_name("p2p.txt")
     told.write_text("$ nvidia-smi topo -p2p r\n" + "\n".join(rows) + "\n")
     found = pipeline.transport_of(read_topologies([*sources, told]))
-    assert found is not None
     assert found.staging is Staging.NCCL
 
 
@@ -128,7 +124,6 @@ def test_measured_rates_beat_the_table(sources):
     found = pipeline.transport_of(machine, [0, 1])
     save_topology(machine, path := sources[0].with_name("machine.json"))
     assert pipeline.transport_of(read_topology(path), [0, 1]) == found
-    assert found is not None
     assert found.is_told
     assert found.low == found.nominal == pytest.approx(2)
     assert "topo -p2p r" not in transport_words(found)
@@ -142,7 +137,6 @@ def test_staging_that_was_measured_as_fast_or_faster_stays(sources, direct):
 def test_no_line_to_copy_where_staging_may_be_as_fast(sources):
     """Neither product nor processor is told, and some of them stage as fast as they copy."""
     found = pipeline.transport_of(read_topology(sources[0]), [0, 1])
-    assert found is not None
     assert found.low < 1 < found.nominal < found.high
     assert "NCCL_P2P_LEVEL" not in transport_words(found)
 
@@ -154,7 +148,6 @@ def test_no_line_to_copy_where_staging_may_be_as_fast(sources):
 def test_the_range_holds_what_was_published(shared_dir, name, devices, direct, staged):
     machine = read_topology(shared_dir / "field/machines" / f"{name}.txt")
     found = pipeline.transport_of(machine, devices)
-    assert found is not None
     assert found.low <= direct / staged <= found.high
 
 
