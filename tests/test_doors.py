@@ -38,4 +38,4 @@ def test_a_door_refuses_other_names():
     from toposeat import report
 
     with pytest.raises(AttributeError, match=r"'toposeat\.report' has no attribute 'nonsense'"):
-        report.nonsense  # type: ignore[attr-defined]  # noqa: B018
+        report.nonsense  # noqa: B018

@@ -240,7 +240,7 @@ def test_a_profile_is_not_lost_on_a_full_disk(line, tmp_path, monkeypatch, capfd
     def fill(path, traffic):
         if next(full, False):
             raise sqlite3.OperationalError("database or disk is full")
-        real(path, traffic)  # type: ignore[arg-type]
+        real(path, traffic)
 
     monkeypatch.setattr(traffic_file, "_fill", fill)
     assert main(["profile", "-o", str(tmp_path / "a.prof"), "--", *line]) == 1

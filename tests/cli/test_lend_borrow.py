@@ -92,7 +92,6 @@ def lenders(environment):
                 text=True,
             )
             stack.callback(end, lender)
-            assert lender.stdout is not None
             for _ in range(proxies):
                 assert json.loads(lender.stdout.readline())["devices"]
             return lender
@@ -300,7 +299,6 @@ def holding(environment, *words):
         stderr=subprocess.PIPE,
         text=True,
     ) as holder:
-        assert holder.stdout is not None
         try:
             assert holder.stdout.readline()
             yield holder
@@ -314,7 +312,6 @@ def test_a_lender_that_is_asked_to_end_waits_for_who_has_borrowed(environment, l
     go_on = tmp_path / "go-on"
     with holding(environment, "--", sys.executable, str(COPY), "100000", "1", str(go_on)) as holder:
         lender.send_signal(signal.SIGTERM)
-        assert lender.stderr is not None
         while not (said := lender.stderr.readline()).startswith("note: "):
             pass
         assert f"process {holder.pid} on " in said
@@ -359,7 +356,6 @@ def test_a_process_that_cannot_move_yet_is_asked_again(environment, lend, tmp_pa
     go_on = tmp_path / "go-on"
     with holding(environment, "--", sys.executable, str(COPY), "100000", "1", str(go_on)) as holder:
         first.send_signal(signal.SIGTERM)
-        assert first.stderr is not None
         while "no other device of its name is free" not in (said := first.stderr.readline()):
             assert said
         lend()
@@ -397,7 +393,6 @@ def test_a_second_signal_ends_a_lender_at_once(environment, lend, number):
     lender = lend()
     with holding(environment, "--", "sh", "-c", "echo started; exec sleep 100") as holder:
         lender.send_signal(signal.SIGTERM)
-        assert lender.stderr is not None
         while not lender.stderr.readline().startswith("note: "):
             pass
         lender.send_signal(number)

@@ -36,7 +36,7 @@ def _value(source, data, fields):
         return
     order = "little" if source.random() < 0.5 else "big"  # SQLite's numbers are big-endian
     value = source.choice(_VALUES) % (1 << 8 * width)
-    data[at : at + width] = value.to_bytes(width, order)  # type: ignore[arg-type]
+    data[at : at + width] = value.to_bytes(width, order)
 
 
 def _near(source, data, fields):

@@ -24,7 +24,7 @@ KINDS = {
 def command(placed, text, env=None, **options):
     line = parse_launch_line(text.split(), identify=lambda name: KINDS.get(name, LauncherKind.NONE))
     plan = Realisation(line=line, seating=placed[0])
-    return placed_command(plan, placed[1], ExecOptions(**options), env or {})  # type: ignore[arg-type]
+    return placed_command(plan, placed[1], ExecOptions(**options), env or {})
 
 
 def shown(found, path):

@@ -86,7 +86,6 @@ def test_a_rank_that_reached_its_device_is_as_planned(tmp_path):
     assert device.measured == MeasuredWay(
         round_trip_s=1e-5, to_bytes_per_s=2e9, from_bytes_per_s=1e9
     )
-    assert device.use is not None
     assert (device.use.bytes_to, device.use.bytes_from) == (10, 14)
     assert (device.use.calls, device.use.waits) == (18, 4)
 

@@ -68,7 +68,6 @@ def test_a_killed_tool_ends_its_child(tmp_path):
         " run_child([sys.executable, '-c', sys.argv[1]], os.environ)"
     )
     with subprocess.Popen([sys.executable, "-c", program, say], stdout=subprocess.PIPE) as tool:
-        assert tool.stdout is not None
         child = int(tool.stdout.readline())
         tool.kill()
     deadline = time.monotonic() + LONGEST_S

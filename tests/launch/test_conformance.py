@@ -254,7 +254,7 @@ def test_the_words_for_a_plan_give_the_plan(kind, hosts, programs):
     argv = [str(program), *beginning(kind, len(hosts), sorted(hosts)), "app"]
     options = {"dry_run": True, "visibility": "mask", "environment": environment}
     try:
-        record = run_placed(argv, place, path, **options)  # type: ignore[arg-type]
+        record = run_placed(argv, place, path, **options)
     except InputError as error:
         assert kind in SOME_ORDERS
         assert not is_plain(hosts)

@@ -87,12 +87,12 @@ def test_c10d_sorts_nodes_by_local_address(tmp_path):
 def test_addresses_of_c10d_sort_for_any_number_of_nodes(count, seed):
     """The line of the script, evaluated here for every node."""
     hosts = [f"node{i}" for i in range(count)]
-    seed.shuffle(hosts)  # type: ignore[attr-defined]
+    seed.shuffle(hosts)
     text = file_of(
         export_placement(placement(hosts, [0] * count, [None] * count), "torchrun-c10d"),
         "torchrun-c10d.sh",
     )
-    width = int(re.search(r"%0(\d+)d", text)[1])  # type: ignore[index]
+    width = int(re.search(r"%0(\d+)d", text)[1])
     keys = [hosts[0], *(f"{hosts[0]}~{node:0{width}d}" for node in range(1, count))]
     assert keys == sorted(keys) == sorted(keys, key=natural)
 

@@ -105,7 +105,7 @@ def connect():
 
 def home_of(folder, **options):
     given = {"placement": SEATS_OF_FOUR.encode(), "expected": ANY_NAME, **options}
-    return Home(folder, **given)  # type: ignore[arg-type]
+    return Home(folder, **given)
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,6 @@ def said(**changed):
 
 def test_a_proxys_line_is_found_behind_a_label_and_others_are_not_one():
     told = told_by(said())
-    assert told is not None
     assert (told.host, told.tcp, [device.name for device in told.devices]) == (
         *("n1.site", "10.0.0.1:4"),
         ["A", "B"],

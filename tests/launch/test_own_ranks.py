@@ -33,7 +33,7 @@ raise SystemExit(max([child.wait() for child in children]))
 
 
 def run(capfd, argv, placed, **options):
-    record = run_placed([str(word) for word in argv], *placed, **options)  # type: ignore[arg-type]
+    record = run_placed([str(word) for word in argv], *placed, **options)
     out, err = capfd.readouterr()
     rows = [dict(re.findall(r"(\w+)=(\S*)", row)) for row in out.splitlines() if "RANK=" in row]
     return record, sorted(rows, key=lambda row: row["RANK"]), err

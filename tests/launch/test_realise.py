@@ -67,14 +67,14 @@ def launch(tmp_path, line, hosts, environment=None, **options):
         tmp_path / "app.place",
         dry_run=True,
         environment={"PATH": f"{tmp_path}:/usr/bin:/bin", **(environment or {})},
-        **options,  # type: ignore[arg-type]
+        **options,
     )
 
 
 def words(record):
     """The line up to toposeat-exec, the launcher by its name."""
     line = " ".join(record.launched)
-    line = line[: re.search(r" \S*toposeat-exec ", line).start()]  # type: ignore[union-attr]
+    line = line[: re.search(r" \S*toposeat-exec ", line).start()]
     return re.sub(r"\S*/", "", line)
 
 

@@ -42,7 +42,7 @@ def told(text):
 
 def run(capfd, mpi, argv, placed, **options):
     capfd.readouterr()
-    record = run_placed(argv, *placed, environment=mpi.env, **options)  # type: ignore[arg-type]
+    record = run_placed(argv, *placed, environment=mpi.env, **options)
     out, err = capfd.readouterr()
     return record, out, err
 
@@ -165,7 +165,6 @@ def test_a_signal_ends_the_whole_job(mpi, probe, place, number):
         stdout=subprocess.PIPE,
         text=True,
     )
-    assert parent.stdout is not None
     rows = [parent.stdout.readline(), parent.stdout.readline()]
     pids = [int(row["pid"]) for row in told("".join(rows))]
     parent.send_signal(number)

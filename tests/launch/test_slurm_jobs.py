@@ -44,7 +44,6 @@ def parse(text, kind=LauncherKind.SRUN):
 )
 def test_components_of_a_heterogeneous_job(text, kind, hosts, places):
     found = allocation_of(parse(text, kind), HETEROGENEOUS)
-    assert found is not None
     assert found.hosts == hosts
     assert found.slots[hosts[0]] == places
     assert found.in_job

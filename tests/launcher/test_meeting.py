@@ -89,7 +89,6 @@ def test_local_ranks_that_nobody_tells_are_counted(launcher, tmp_path):
     done, home = meet(launcher, tmp_path, ranks)
     assert [each.code for each in done] == [0] * 4, done
     report = parse_seat_report(home.verdicts.reports[2])
-    assert report is not None
     assert report["local_rank"] == ("2",)
     assert report["local_rank_source"] == ("meeting the other ranks of the node",)
 

@@ -99,7 +99,6 @@ def lent(open_folder):
         stdout=subprocess.PIPE,
         text=True,
     ) as process:
-        assert process.stdout is not None
         said = json.loads(process.stdout.readline())
         port = int(said["tcp"].rpartition(":")[2])
         yield Lent(key, said["unix"], port, process.pid, library)
@@ -135,7 +134,6 @@ def test_a_crowd_at_the_door_shuts_nobody_out(lent):
         stdout=subprocess.PIPE,
         text=True,
     ) as crowd:
-        assert crowd.stdout is not None
         assert crowd.stdout.readline() == "crowded\n"
         try:
             found = [lent.devices(over) for over in ("unix", "tcp") for _ in range(3)]

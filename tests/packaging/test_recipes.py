@@ -51,7 +51,7 @@ def spack(monkeypatch):
     package, systems = ModuleType("spack.package"), ModuleType("systems")
     for name in ("depends_on", "license", "version"):
         setattr(package, name, lambda *a, _name=name, **k: notes.append((_name, a, k)))
-    systems.PythonPackage = Recipe  # type: ignore[attr-defined]
+    systems.PythonPackage = Recipe
     for name, module in {
         **{name: ModuleType(name) for name in ("spack", "spack_repo", "spack_repo.builtin")},
         "spack_repo.builtin.build_systems": ModuleType("x"),
@@ -61,8 +61,6 @@ def spack(monkeypatch):
         monkeypatch.setitem(sys.modules, name, module)
     path = SPACK / "packages" / "py_toposeat" / "package.py"
     spec = importlib.util.spec_from_file_location("py_toposeat", path)
-    assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     recipe = module.PyToposeat
@@ -126,7 +124,6 @@ def test_both_images_are_made_alike():
     contents = dict(zip(sections[::2], sections[1::2], strict=True))
     assert {"files", "post", "environment", "runscript", "test", "help"} <= set(contents)
     base = re.search(r"^From: (\S+)$", header, re.MULTILINE)
-    assert base is not None
     assert f"FROM {base[1]}\n" in docker
     steps = [line.strip() for line in contents["post"].splitlines() if line.strip()]
     joined = " ".join(docker.replace("\\\n", " ").split())

@@ -74,7 +74,6 @@ def _borrowed(program, first, count, homes, tally):
             tally.refused.update(told["refused"])
             at = 1 - at if told["moved"] else at
             os.write(answer, b"m")
-        assert process.stdout is not None
         yield from process.stdout.read().splitlines()
     os.close(asked)
     os.close(answer)

@@ -40,7 +40,6 @@ def running(client, scenario, environment):
         client("moves", scenario), env=environment, stdin=pipe, stdout=pipe, stderr=pipe, text=True
     ) as process:
         try:
-            assert process.stdout is not None
             assert process.stdout.readline() == "ready\n"
             yield process
         finally:
@@ -89,7 +88,7 @@ def test_random_programs_find_the_same_without_moves(random_program):
 def test_an_argument_that_was_released_is_refused(proxy, other, client):
     native = run(client("moves", "released"), NATIVE).stdout
     with running(client, "released", proxy.client()) as process:
-        (why,) = move(proxy, ends(other))["refused"]  # type: ignore[misc]
+        (why,) = move(proxy, ends(other))["refused"]
         assert why.startswith("an argument of one of its kernels has been released")
         assert "ready\n" + rest(process) == native
 

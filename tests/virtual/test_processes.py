@@ -44,7 +44,6 @@ def test_a_client_outlives_its_proxy(client, whom, over):
             stderr=subprocess.PIPE,
             text=True,
         ) as process:
-            assert process.stdout is not None
             assert process.stdout.readline() == "works\n"
             for pid in [*proxy.children(), *([proxy.process.pid] if whom == "all" else [])]:
                 os.kill(pid, signal.SIGKILL)
@@ -60,7 +59,6 @@ def test_a_killed_client_leaves_no_process(proxy, client):
     with subprocess.Popen(
         client("processes", "bereaved"), env=proxy.client(), stdout=subprocess.PIPE, text=True
     ) as process:
-        assert process.stdout is not None
         assert process.stdout.readline() == "works\n"
         assert len(proxy.children()) == len(before) + 1
         process.kill()
@@ -75,7 +73,6 @@ def test_a_proxy_that_is_ended_leaves_nothing(client, number):
         process = subprocess.Popen(
             client("processes", "bereaved"), env=proxy.client(), stdout=subprocess.PIPE, text=True
         )
-        assert process.stdout is not None
         assert process.stdout.readline() == "works\n"
         serving = proxy.children()
         proxy.process.send_signal(number)
@@ -111,8 +108,6 @@ def test_a_key_by_stdin_and_an_end_with_it():
         stdout=subprocess.PIPE,
         text=True,
     ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
         process.stdin.write(f"{key}\n")
         process.stdin.flush()
         said = json.loads(process.stdout.readline())
