@@ -1,6 +1,6 @@
 """Write what follows from code and files: command line, catalogue, records, recipes' versions.
 
-Usage: generate_reference.py [--check]
+Usage: generate_reference.py [--check [--quick]]
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import argparse
 import re
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from calls_page import calls_page
@@ -201,9 +202,9 @@ def records_page() -> str:
     return "\n".join(parts) + "\n"
 
 
-def tables_of_gains() -> str:
+def tables_of_gains(*, quick: bool = False) -> str:
     """The page of gains with its tables computed anew."""
-    return gain_page((_FOLDER / "gain.md").read_text(encoding="utf-8"))
+    return gain_page((_FOLDER / "gain.md").read_text(encoding="utf-8"), quick=quick)
 
 
 def recipe(name: str, version: str) -> Callable[[], str]:
@@ -233,9 +234,12 @@ def main() -> int:
     """Write the pages, or with --check say which are stale."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; fail if stale")
-    check = parser.parse_args().check
+    parser.add_argument("--quick", action="store_true", help="without the gains on networks")
+    arguments = parser.parse_args()
+    check = arguments.check
+    quick = {"gain.md": partial(tables_of_gains, quick=True)} if arguments.quick else {}
     stale = []
-    for name, make in PAGES.items():
+    for name, make in (PAGES | quick).items():
         path, text = _FOLDER / name, make()
         if path.exists() and path.read_text() == text:
             continue

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from benchmarks.machine import in_turns, thread_ms
 from benchmarks.papers.row import Paper, Row, Status, percent, spread
-from benchmarks.papers.simulated import simulated_seconds
+from benchmarks.papers.simulated import simulated_program, simulated_seconds
 from benchmarks.referee.simgrid import why_no_smpi
 
 from toposeat import _core, pipeline
@@ -94,7 +94,8 @@ def _simulated(name: str, simulate: bool) -> str:
     if not simulate or why_no_smpi() is not None:
         return ""
     plan = _plan(name, SIMULATED_SIZES)
-    default, placed = simulated_seconds(plan, [plan.default, plan.placed])
+    with simulated_program() as program:
+        default, placed = simulated_seconds(plan, [plan.default, plan.placed], program)
     gains = [1 - after / before for before, after in zip(default, placed, strict=True)]
     return spread(gains, 100) + " % (1 and 4 MiB)"
 

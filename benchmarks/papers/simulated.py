@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,24 +21,33 @@ from toposeat.model.job_folder import job_folder
 from toposeat.pipeline import PatternPlan
 
 
+@contextmanager
+def simulated_program() -> Iterator[Path]:
+    """The microbenchmark compiled for SimGrid, while the block runs.
+
+    Raises:
+        UnavailableError: there is no SimGrid.
+        ToposeatError: the program does not compile.
+    """
+    with job_folder("papers") as folder:
+        program = folder / PROGRAM
+        compile_for_smpi(microbench_sources(), program, [*FLAGS, "-ldl"])
+        yield program
+
+
 def simulated_seconds(
-    plan: PatternPlan, orders: Sequence[Sequence[int]]
+    plan: PatternPlan, orders: Sequence[Sequence[int]], program: Path
 ) -> list[tuple[float, ...]]:
-    """Seconds of every size, for each order of the devices.
+    """Seconds of every size, for each order of the devices, by a `simulated_program`.
 
     Latencies are those of the topology. SimGrid gives a flow of shorter latency a larger share of a
     link, which the flow model does not: up to some percent where latencies differ. A collective is
     run by the same algorithm as the model has.
 
     Raises:
-        UnavailableError: there is no SimGrid.
         ApplicationError: a simulation failed.
-        ToposeatError: the program does not compile.
     """
-    with job_folder("papers") as folder:
-        program = folder / PROGRAM
-        compile_for_smpi(microbench_sources(), program, [*FLAGS, "-ldl"])
-        return [_times(plan, program, order) for order in orders]
+    return [_times(plan, program, order) for order in orders]
 
 
 def _times(plan: PatternPlan, program: Path, order: Sequence[int]) -> tuple[float, ...]:
