@@ -5,9 +5,11 @@ Their variables are imitated: the Slurm of the tests' cluster is 22.05 without a
 
 import shlex
 import sys
+from pathlib import Path
 
 import pytest
 
+from tests.support.tables import rows
 from toposeat.errors import InputError, ToposeatError, UsageError
 from toposeat.launch import LauncherKind, check_ready, parse_launch_line
 from toposeat.launch.allocation import allocation_of
@@ -16,6 +18,7 @@ from toposeat.launch.launchers import slurm
 from toposeat.launch.ledger import refuse_fewer
 from toposeat.launch.realise import realise
 
+LINES = Path(__file__).with_name("lines.txt")
 HETEROGENEOUS = {
     "SLURM_JOB_ID": "7",
     "SLURM_HET_SIZE": "2",
@@ -33,19 +36,11 @@ def parse(text, kind=LauncherKind.SRUN):
     return parse_launch_line(shlex.split(text), identify=lambda _: kind)
 
 
-@pytest.mark.parametrize(
-    ("text", "kind", "hosts", "places"),
-    [
-        ("srun -n 2 ./app", LauncherKind.SRUN, ("a1", "a2"), 8),
-        ("srun --het-group=1 -n 2 ./app", LauncherKind.SRUN, ("b1", "b2", "b3", "b4"), 32),
-        ("mpiexec -n 2 ./app", LauncherKind.MPICH, ("a1", "a2"), 1),
-        ("mpirun -n 2 ./app", LauncherKind.OPENMPI, ("a1", "a2", "b1", "b2", "b3", "b4"), 1),
-    ],
-)
-def test_components_of_a_heterogeneous_job(text, kind, hosts, places):
-    found = allocation_of(parse(text, kind), HETEROGENEOUS)
-    assert found.hosts == hosts
-    assert found.slots[hosts[0]] == places
+@pytest.mark.parametrize(("kind", "text", "hosts", "places"), rows(LINES, "heterogeneous"))
+def test_components_of_a_heterogeneous_job(kind, text, hosts, places):
+    found = allocation_of(parse(text, LauncherKind(kind)), HETEROGENEOUS)
+    assert " ".join(found.hosts) == hosts
+    assert str(found.slots[found.hosts[0]]) == places
     assert found.in_job
 
 
@@ -122,30 +117,18 @@ def test_a_sites_own_slurm_is_believed(plugins, monkeypatch, tmp_path):
 
 
 JOB = {"SLURM_JOB_NODELIST": "a[1-4]", "SLURM_NTASKS": "16"}
+JOBS = {"no job": {}, "a job": JOB, "heterogeneous": HETEROGENEOUS | JOB}
 
 
-@pytest.mark.parametrize(
-    ("text", "kind", "environment", "starts"),
-    [
-        ("srun ./app", LauncherKind.SRUN, JOB, 16),
-        ("srun -N4 ./app", LauncherKind.SRUN, JOB, 16),
-        ("srun -n 2 ./app", LauncherKind.SRUN, JOB, 2),
-        ("srun ./app", LauncherKind.SRUN, {}, None),
-        ("srun ./app", LauncherKind.SRUN, HETEROGENEOUS | JOB, None),
-        ("mpirun ./app", LauncherKind.OPENMPI, JOB, 16),
-        ("mpirun --host a1,a2 ./app", LauncherKind.OPENMPI, JOB, None),
-        ("mpiexec ./app", LauncherKind.MPICH, JOB, None),
-        ("./app", LauncherKind.NONE, JOB, 1),
-    ],
-)
-def test_a_job_never_shrinks(place, text, kind, environment, starts):
-    line = parse(text, kind)
+@pytest.mark.parametrize(("kind", "text", "job", "starts"), rows(LINES, "never shrinks"))
+def test_a_job_never_shrinks(*, place, kind, text, job, starts):
+    line, environment = parse(text, LauncherKind(kind)), JOBS[job]
     one, _ = place(1)
-    if starts in (None, 1):
+    if starts in ("unknown", "1"):
         refuse_fewer(line, 1, environment)
         check_line(line, one, "permute", environment)
         return
-    refuse_fewer(line, starts, environment)
+    refuse_fewer(line, int(starts), environment)
     cause = f"the line starts {starts} ranks, and each was a world of its own: the program's MPI"
     with pytest.raises(ToposeatError, match=f"{cause} does not know"):
         refuse_fewer(line, 1, environment)
