@@ -21,7 +21,8 @@ export CCACHE_BASEDIR ?= $(CURDIR)
 export CCACHE_NOHASHDIR ?= 1
 endif
 CLOCKED := tools/clocked.sh
-CONFIGURES := CMakePresets.json cmake '*CMakeLists.txt'
+# Beside its folders, what a native test is made of.
+OF_EACH := CMakePresets.json cmake '*CMakeLists.txt' 'tests/*.c' 'tests/*.h'
 # Files with such tests: pytest reads all that it is given, and that takes longer than to find them.
 OF_MPI = $$(grep -rlwE --include='test_*.py' 'mpi|debian_openmpi' tests)
 NATIVE := $(shell git ls-files '*.c' '*.cpp' '*.h' '*.hpp' ':!third_party' 2>/dev/null)
@@ -57,9 +58,9 @@ python-test: setup-test build
 
 .PHONY: native-test
 native-test: setup-test ## native tests under sanitizers, unless they passed on the same sources (FORCE=1)
-	@tools/unless_passed.sh sanitizers $(CONFIGURES) core interposer reorder launcher devcopy emulator virtual third_party \
+	@tools/unless_passed.sh sanitizers $(OF_EACH) core interposer reorder launcher devcopy emulator virtual third_party \
 	  -- $(MAKE) --no-print-directory sanitizers WERROR=$(WERROR)
-	@tools/unless_passed.sh thread-sanitizer $(CONFIGURES) interposer launcher \
+	@tools/unless_passed.sh thread-sanitizer $(OF_EACH) interposer launcher \
 	  -- $(MAKE) --no-print-directory thread-sanitizer WERROR=$(WERROR)
 
 .PHONY: sanitizers
