@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "beside.h"
+#include "loaded.h"
 #include "toposeat_record.h"
 #include TPS_ABI_HEADER
 
@@ -148,13 +149,6 @@ void tps__stop(void);
 
 /* ---- the real MPI (real.c) ---- */
 
-/* A handle of the first loaded library with such a name and symbol, or NULL. `prefixes` of file
- * names, NULL at the end. Finds libraries outside of the global scope. */
-void *tps__library_with(const char *const *prefixes, const char *symbol);
-/* Whether a library is loaded whose file name begins so. */
-bool tps__library_is_loaded(const char *prefix);
-/* How many libraries this process has ever loaded: cheap, unlike looking for one. */
-unsigned long long tps__libraries_loaded(void);
 tps_function *tps__find(const char *name); /* e.g. "PMPI_Send"; NULL when the MPI has none */
 void *tps__find_data(const char *name);
 const char *tps__file_of(tps_function *function); /* base name of the library that holds it */

@@ -4,12 +4,12 @@
  * the loader holds a lock while it lists libraries, and opening one then would wait for ever for
  * another thread that is just opening one.
  */
+#include "loaded.h"
+
 #include <dlfcn.h>
 #include <limits.h>
 #include <link.h>
 #include <string.h>
-
-#include "interposer.h"
 
 #define MAX_LIBRARIES 8
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "probe_mpi.h"
 
+#include "loaded.h"
+
 #include <dlfcn.h>
 #include <link.h>
 #include <stdint.h>
@@ -9,26 +11,10 @@
 
 enum { MAX_VERSION = 16384, MAX_SEGMENTS = 8 }; /* MPI_MAX_LIBRARY_VERSION_STRING is 8192 at most */
 
-struct search {
-  const char *symbol;
-  void *found;
-};
-
-static int search_object(struct dl_phdr_info *info, size_t size, void *data) {
-  (void)size;
-  struct search *search = data;
-  if (info->dlpi_name == NULL || strstr(info->dlpi_name, "libmpi") == NULL)
-    return 0;
-  void *library = dlopen(info->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
-  if (library != NULL)
-    search->found = dlsym(library, search->symbol);
-  return search->found != NULL;
-}
-
 void *tps_probe_find_in_libmpi(const char *symbol) {
-  struct search search = {.symbol = symbol};
-  dl_iterate_phdr(search_object, &search);
-  return search.found;
+  static const char *const prefixes[] = {"libmpi", NULL};
+  void *library = tps__library_with(prefixes, symbol);
+  return library != NULL ? dlsym(library, symbol) : NULL;
 }
 
 void *tps_probe_find_mpi(const char *symbol) {

@@ -5,9 +5,7 @@
 #include <string.h>
 
 #include "abi.h"
-
-/* interposer/src/loaded.c: a handle of the first loaded library with such a name and symbol. */
-void *tps__library_with(const char *const *prefixes, const char *symbol);
+#include "loaded.h"
 
 struct tpr_mpi tpr__mpi;
 struct tpr_abi tpr__abi;
