@@ -17,10 +17,7 @@ _PARTS = (
     "bin/toposeat-exec",
     "lib/libtoposeat_abi.so",
     "lib/libtoposeat_mpich.so",
-    "lib/libtoposeat_mpich_mpi4_large.so",
     "lib/libtoposeat_ompi.so",
-    "lib/libtoposeat_ompi_mpi4.so",
-    "lib/libtoposeat_ompi_mpi4_large.so",
     "lib/libtoposeat_probe.so",
     "lib/libtoposeat_reorder.so",
 )

@@ -35,7 +35,7 @@ CHECKED = (
     "devcopy",
     "virtual",
 )
-OTHER_ABIS = ("toposeat_mpich_objects.dir", "toposeat_abi_objects.dir")
+OTHER_ABIS = ("toposeat_mpich.dir", "toposeat_abi.dir")
 ANALYZER = "--checks=-clang-analyzer-*"
 # Programs that an MPI's own compiler makes, which CMake does not know.
 PROGRAMS = ("microbench/*.c", "examples/*/*.c", "benchmarks/*.c")

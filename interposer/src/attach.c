@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "counters.h"
+#include "newer.h"
 
 #define DIRECTORY_VARIABLE "TOPOSEAT_PROFILE_DIR"
 #define TIME_VARIABLE "TOPOSEAT_PROFILE_TIME"
@@ -114,7 +115,7 @@ static uint64_t cpu_nanoseconds(void) {
 
 /* Creates the record of this rank. False: it failed with a warning, and nothing is recorded. */
 static bool start_recording(void) {
-  static bool said;
+  static bool said, unseen;
   const char *directory = getenv(DIRECTORY_VARIABLE);
   int rank = -1;
   int size = 0;
@@ -129,6 +130,9 @@ static bool start_recording(void) {
     return false;
   struct tps_header *header = tps__process.header;
   describe(header, directory);
+  if (tps__newer_unseen() && tps__speaks_for_job())
+    tps__warn(&unseen, "this system does not let calls newer than MPI 3.1 be seen (X_c, X_init of "
+                       "collectives, sessions): what is sent by them is not recorded");
   tps__gpu_look();
   header->start_ns = header->last_ns = tps__nanoseconds();
   header->start_ticks = header->last_ticks = tps__ticks();

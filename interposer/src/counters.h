@@ -54,10 +54,13 @@ static inline bool tps__recording(void) {
   return __atomic_load_n(&tps__process.recording, __ATOMIC_ACQUIRE);
 }
 
+void tps__see_newer(void); /* newer.h */
+
 /* The real function behind a wrapper, looked up once; NULL as long as the MPI has none. */
 TPS_FAST tps_function *tps__real(tps_function **found, const char *name) {
   tps_function *real = __atomic_load_n(found, __ATOMIC_RELAXED);
   if (tps__unlikely(real == NULL)) {
+    tps__see_newer();
     real = tps__find(name);
     __atomic_store_n(found, real, __ATOMIC_RELAXED);
   }

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "interposer.h"
+#include "newer.h"
 
 #if defined __x86_64__ || defined __aarch64__
 
@@ -169,6 +169,7 @@ static void *answer(lookup *real, void *library, const char *name, const void *c
   int length = snprintf(profiled, sizeof profiled, "P%s", name);
   if (is_off() || length <= 0 || (size_t)length >= sizeof profiled)
     return NULL;
+  tps__see_newer();
   void *wrapper = wrapper_of(real, profiled);
   if (wrapper == NULL)
     return NULL;
@@ -179,10 +180,17 @@ static void *answer(lookup *real, void *library, const char *name, const void *c
   return found != NULL && is_recorded(found, profiled) ? wrapper : NULL;
 }
 
+ANY_TIME static bool begins(const char *name, const char *with) {
+  while (*with != '\0' && *name == *with)
+    ++name, ++with;
+  return *with == '\0';
+}
+
 ANY_TIME void *tps__dlsym_answer(void *handle, const char *name, const void *caller) {
   lookup *real = real_dlsym();
-  bool of_mpi = name[0] == 'M' && name[1] == 'P' && name[2] == 'I' && name[3] == '_';
-  if (!of_mpi || handle == RTLD_DEFAULT)
+  if (begins(name, "PyInit_") && !is_off()) /* this module may have brought an MPI */
+    tps__see_newer();
+  if (!begins(name, "MPI_") || handle == RTLD_DEFAULT)
     return NULL;
   return answer(real, handle, name, caller);
 }

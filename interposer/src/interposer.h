@@ -7,6 +7,7 @@
  * action.
  *   MPI_X: the same, unless a tool stands between the program and its MPI (beside.h): then that
  * tool's MPI_X, and what it hands on is recorded at PMPI_X.
+ *   Calls newer than MPI 3.1 are not exported: the MPI's own entries lead to the wrapper (newer.h).
  *
  * By-value handles travel through wrappers as full registers (`tps_word`), so that a library of the
  * wrong ABI passes the calls of the other ABI through unharmed: it only has to keep quiet.

@@ -4,6 +4,7 @@
  * outermost entry, whatever a tool between makes of the call: what it sends there is its own.
  */
 #include "counters.h"
+#include "newer.h"
 
 /* `next_X` is a tool's MPI_X or else `real_X`, the real PMPI_X; NULL: the MPI has none. */
 #define WRAPPED(name, parameters)                                                                  \
@@ -24,8 +25,6 @@ WRAPPED(Init, (int *argc, char ***argv))
 WRAPPED(Init_thread, (int *argc, char ***argv, int required, int *provided))
 WRAPPED(Finalize, (void))
 WRAPPED(Abort, (tps_word comm, int errorcode))
-WRAPPED(Session_init, (tps_word info, tps_word errhandler, abi_handle *session))
-WRAPPED(Session_finalize, (abi_handle * session))
 
 /* Around every call of what comes next; true: it is the outermost one. */
 static bool enter(void) {
@@ -109,44 +108,30 @@ int MPI_Abort(tps_word comm, int errorcode) {
 
 int PMPI_Abort(tps_word comm, int errorcode) { return abort_job(real_Abort(), comm, errorcode); }
 
-static int session_init(Session_init_call *next, tps_word info, tps_word errhandler,
-                        abi_handle *session) {
-  if (next == NULL)
-    return ABI_ERR_UNSUPPORTED_OPERATION;
+tps_function *tps__real_Session_init;
+tps_function *tps__real_Session_finalize;
+
+int tps__on_Session_init(tps_word info, tps_word errhandler, abi_handle *session) {
+  typedef int session_init(tps_word, tps_word, abi_handle *);
+  session_init *real = (session_init *)tps__newer_real(&tps__real_Session_init);
   bool outermost = enter();
-  int code = next(info, errhandler, session);
+  int code = real(info, errhandler, session);
   leave();
   if (code == 0 && outermost)
     tps__session_begin(*session);
   return code;
 }
 
-int MPI_Session_init(tps_word info, tps_word errhandler, abi_handle *session) {
-  return session_init(next_Session_init(TPS_CALLER), info, errhandler, session);
-}
-
-int PMPI_Session_init(tps_word info, tps_word errhandler, abi_handle *session) {
-  return session_init(real_Session_init(), info, errhandler, session);
-}
-
-static int session_finalize(Session_finalize_call *next, abi_handle *session) {
-  if (next == NULL)
-    return ABI_ERR_UNSUPPORTED_OPERATION;
+int tps__on_Session_finalize(abi_handle *session) {
+  typedef int session_finalize(abi_handle *);
+  session_finalize *real = (session_finalize *)tps__newer_real(&tps__real_Session_finalize);
   bool outermost = tps__thread.depth == 0;
   if (outermost && session != NULL)
     tps__session_end(*session);
   enter();
-  int code = next(session);
+  int code = real(session);
   leave();
   if (code == 0 && outermost)
     tps__session_ended();
   return code;
-}
-
-int MPI_Session_finalize(abi_handle *session) {
-  return session_finalize(next_Session_finalize(TPS_CALLER), session);
-}
-
-int PMPI_Session_finalize(abi_handle *session) {
-  return session_finalize(real_Session_finalize(), session);
 }

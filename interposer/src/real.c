@@ -21,7 +21,7 @@ static void *private_library(void) {
   static const char *const prefixes[] = {"libmpi", NULL};
   static void *library;
   void *known = __atomic_load_n(&library, __ATOMIC_ACQUIRE);
-  if (known == NULL && dlsym(RTLD_NEXT, "PMPI_Init") == NULL) {
+  if (known == NULL && toposeat_behind("PMPI_Init") == NULL) {
     known = tps__library_with(prefixes, "PMPI_Init");
     if (known != NULL)
       __atomic_store_n(&library, known, __ATOMIC_RELEASE);

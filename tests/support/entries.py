@@ -14,12 +14,13 @@ from tests.support.processes import ran
 
 INTERPOSER = Path(__file__).resolve().parents[2] / "interposer"
 sys.path.insert(0, str(INTERPOSER))
-from generate import Wrapper, expand, parameters_of, wrappers  # noqa: E402, F401
+from generate import Wrapper, expand, newer_calls, parameters_of, wrappers  # noqa: E402, F401
 
 TABLE = (INTERPOSER / "calls.tsv").read_text()
 ROWS = [line for line in TABLE.splitlines() if line and line[0] not in "#@"]
 BY_HAND = {f"MPI_{row.split(chr(9))[0]}" for row in ROWS if row.split("\t")[2] == "byhand"}
 ALL_CALLS = BY_HAND | {wrapper.name for wrapper in wrappers(TABLE)}
+NEWER = newer_calls(TABLE).keys()  # than MPI 3.1
 
 
 def declarations(mpi):

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from tests.support.processes import ran
+from toposeat.installed import native_path
 from toposeat.model.rank_info import cpu_doubt
-from toposeat.profile.recording.library import fitting_library, library_of_launcher
+from toposeat.profile.recording.library import LIBRARY_OF_ABI
 
 PROGRAMS = Path(__file__).resolve().parents[1] / "interposer" / "programs"
 TIMEOUT_S = 300
@@ -67,8 +68,7 @@ def compile_text(mpi, name, text, folder):
 
 def library(mpi):
     """The interposer library that fits."""
-    mpi_file = library_of_launcher(mpi.abi, str(mpi.mpirun), mpi.env)
-    return fitting_library(mpi.abi, [mpi_file])
+    return native_path(LIBRARY_OF_ABI[mpi.abi])
 
 
 def libmpi(mpi, folder):

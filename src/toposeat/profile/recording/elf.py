@@ -68,21 +68,6 @@ def read_elf(path: Path, symbols: Sequence[str] = ()) -> Elf | None:
     )
 
 
-def exported_names(path: Path) -> frozenset[str]:
-    """The names of the symbols that a library defines for others; none if it cannot be read."""
-    try:
-        with open_input(path) as stream:
-            file = _File(stream)
-            return frozenset(
-                _text(names, symbol[0])
-                for table, names in file.tables(_DYNSYM)
-                for symbol in file.rows(table, file.symbol)
-                if symbol[file.owner] != 0
-            )
-    except (OSError, ValueError, struct.error):
-        return frozenset()
-
-
 class _File:
     """An open file; ValueError or struct.error where it is no ELF, or is cut off."""
 

@@ -1,9 +1,7 @@
 """Which interposer library fits a program: by its linkage, mpi4py, launcher or `mpirun`.
 
 The choice is a first guess: the library checks the MPI that it finds in the process, and one of
-the wrong ABI records nothing (interposer/src/real.c). An MPI of another ABI is refused. Of the
-libraries of an ABI the one is taken that shows the most calls and none that the MPI lacks: a
-program finds out by their names what it can do.
+the wrong ABI records nothing (interposer/src/real.c). An MPI of another ABI is refused.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from toposeat.launch.child import answer_of
 from toposeat.launch.launchers.wrappers import VARIABLE
 from toposeat.model.files import beginning
 from toposeat.model.record import Record
-from toposeat.profile.recording.elf import exported_names, read_elf
+from toposeat.profile.recording.elf import read_elf
 
 _OF_MPICH = "MPIR_Dup_fn"  # what `mpi.h` of MPICH and its kin calls MPI_DUP_FN
 _OF_OPEN_MPI = "ompi_mpi_comm_world"
@@ -73,11 +71,6 @@ def defines_symbol(path: Path, name: str) -> bool:
     """Whether an ELF file itself defines a symbol, in any of its symbol tables."""
     elf = read_elf(path, (name,))
     return elf is not None and elf.defines
-
-
-def exported_calls(path: Path) -> frozenset[str]:
-    """The names of MPI and PMPI that a library shows; none if it cannot be read."""
-    return frozenset(n for n in exported_names(path) if n.startswith(("MPI_", "PMPI_")))
 
 
 def _is_other_mpi(soname: str, path: Path | None) -> bool:
@@ -224,13 +217,6 @@ LIBRARY_OF_ABI = {
     "mpich": "lib/libtoposeat_mpich.so",
     "abi": "lib/libtoposeat_abi.so",  # the standard ABI of MPI 5
 }
-# Behind the names of those that show more than MPI 3.1 has (interposer/CMakeLists.txt).
-_NEWER = {"ompi": ("_mpi4_large", "_mpi4"), "mpich": ("_mpi4_large",), "abi": ()}
-_SONAMES = {
-    "ompi": ("libmpi.so.40",),
-    "mpich": ("libmpi.so.12", "libmpich.so.12"),
-    "abi": ("libmpi_abi.so.1", "libmpi_abi.so.0"),
-}
 
 _STANDARD = "abi"
 _OTHER = ""  # an ABI of its own
@@ -248,22 +234,25 @@ _MPI4PY_CHOICE = "MPI4PY_MPIABI"  # its variable
 
 def choose_library(line: LaunchLine, environment: Mapping[str, str] | None = None) -> Path:
     """The interposer library to preload into the ranks of `line`."""
-    env = os.environ if environment is None else environment
-    return fitting_library(*_choose(line, env))
-
-
-def fitting_library(abi: str, mpi_files: Sequence[Path | None]) -> Path:
-    """The library of an ABI with the most calls of those that all MPIs have; None: not known."""
-    known = [exported_calls(file) if file else frozenset[str]() for file in mpi_files]
-    common = frozenset.intersection(*known)
-    plain = native_path(LIBRARY_OF_ABI[abi])
-    newer = (plain.with_stem(plain.stem + suffix) for suffix in _NEWER[abi])
-    return next((each for each in newer if exported_calls(each) <= common), plain)
+    return native_path(LIBRARY_OF_ABI[choose_abi(line, environment)])
 
 
 def choose_abi(line: LaunchLine, environment: Mapping[str, str] | None = None) -> str:
     """`ompi`, `mpich` or `abi` for the ranks of `line` (see `choose_library`)."""
-    return _choose(line, os.environ if environment is None else environment)[0]
+    env = os.environ if environment is None else environment
+    if ABI_VARIABLE in env:
+        return _abi_from_variable(env[ABI_VARIABLE])
+    chosen: dict[str, str] = {}
+    for words in line.programs:
+        own = replace(line, program=words, further=(), tasks=())
+        chosen[words[0]] = _abi_of_program(own, _mpi_of(own, env), env)
+    if len(set(chosen.values())) > 1:
+        said = ", ".join(f"{Path(name).name} ({abi})" for name, abi in chosen.items())
+        raise ToposeatError(
+            f"the programs of the line have MPIs of several ABIs: {said}",
+            hint=f"build them with one MPI, or set {ABI_VARIABLE} to {_ABIS}",
+        )
+    return next(iter(chosen.values()))
 
 
 def has_own_mpi(line: LaunchLine, environment: Mapping[str, str]) -> bool:
@@ -271,51 +260,6 @@ def has_own_mpi(line: LaunchLine, environment: Mapping[str, str]) -> bool:
     commands = (unwrapped((*line.interpreter, *words)) for words in line.programs)
     found = (command.which(environment, line.through) for command in commands)
     return all(file and inspect_linkage(file, environment).static_mpi for file in found)
-
-
-def _choose(line: LaunchLine, env: Mapping[str, str]) -> tuple[str, list[Path | None]]:
-    """The ABI, and the MPI's library of each program as far as it is known."""
-    told = _abi_from_variable(env[ABI_VARIABLE]) if ABI_VARIABLE in env else None
-    chosen: dict[str, str] = {}
-    files: list[Path | None] = []
-    for words in line.programs:
-        own = replace(line, program=words, further=(), tasks=())
-        try:
-            mpi = _mpi_of(own, env)
-        except MissingProgramError:
-            if told is None:
-                raise
-            mpi = _Mpi(linkage=Linkage(is_elf=False), is_elsewhere=True)
-        chosen[words[0]] = told or _abi_of_program(own, mpi, env)
-        files.append(_mpi_file(own, mpi, chosen[words[0]], env))
-    if len(set(chosen.values())) > 1:
-        said = ", ".join(f"{Path(name).name} ({abi})" for name, abi in chosen.items())
-        raise ToposeatError(
-            f"the programs of the line have MPIs of several ABIs: {said}",
-            hint=f"build them with one MPI, or set {ABI_VARIABLE} to {_ABIS}",
-        )
-    return next(iter(chosen.values())), files
-
-
-def _mpi_file(line: LaunchLine, mpi: _Mpi, abi: str, env: Mapping[str, str]) -> Path | None:
-    """The library of the program's MPI, or else that of the launcher."""
-    file = mpi.linkage.mpi_file
-    if file is not None and (mpi.module is None or abi == _abi_of_library(mpi.linkage)):
-        return file
-    if mpi.is_elsewhere:
-        return None
-    own = line.launcher[:1] if line.kind in _ABI_OF_LAUNCHER else ("mpirun", "mpiexec")
-    found = (shutil.which(name, path=env.get("PATH")) for name in own)
-    return library_of_launcher(abi, next(filter(None, found), None), env)
-
-
-def library_of_launcher(abi: str, launcher: str | None, env: Mapping[str, str]) -> Path | None:
-    """The MPI beside a launcher, or else the one of that ABI which the loader finds."""
-    path = Path(launcher or "")
-    prefixes = (path.parent.parent, path.resolve().parent.parent) if launcher else ()
-    folders = tuple(str(prefix / name) for prefix in prefixes for name in ("lib", "lib64"))
-    found = (_find_soname(soname, path, folders, env) for soname in _SONAMES.get(abi, ()))
-    return next(filter(None, found), None)
 
 
 def _name_of(line: LaunchLine) -> str:
