@@ -11,6 +11,7 @@ from tests.support.processes import ran
 
 ROOT = Path(__file__).parents[2]
 HEADERS = ROOT / "core" / "include"
+PAGE = ROOT / "docs" / "reference" / "cpp.md"
 STRICT = "-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror"
 COMPILERS = [name for name in ("c++", "g++-14", "clang++") if shutil.which(name)]
 pytestmark = [
@@ -56,6 +57,7 @@ def check(output):
     # 8 + 1 MiB leave each device at 25 GB/s; what crosses, 2 MiB, is not the bottleneck.
     seconds = 9 * 2**20 / 25e9 + 2e-6
     assert f"{1e3 * seconds:.3f} ms, proved by" in output
+    assert f"    {output.splitlines()[-1]}\n" in PAGE.read_text("utf-8")
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)
@@ -71,7 +73,7 @@ def test_so_does_one_that_is_a_folder_of_the_project(tmp_path, compiler):
 
 def named():
     """The headers that the page names."""
-    return re.findall(r"`(toposeat/\S+\.hpp)`", (ROOT / "docs/reference/cpp.md").read_text("utf-8"))
+    return re.findall(r"`(toposeat/\S+\.hpp)`", PAGE.read_text("utf-8"))
 
 
 def test_the_headers_that_the_page_names_are_installed_and_those_they_need(installed):
