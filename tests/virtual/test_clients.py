@@ -16,6 +16,8 @@ CLBLAST = ("xaxpy", "xdot", "xgemv", "xger", "xomatcopy", "xscal")
 PYOPENCL = Path(sys.prefix, "share", "pyopencl", "test")  # of its sdist: tools/setup.sh test
 # On platforms whose vendor is not PoCL this one asks for an attribute that pyopencl does not have.
 OF_POCL_ONLY = {"test_wrapper.test_get_info[]"}
+# It gives a thread 50 ms to hear of an event; programs/events.c asks the same without a clock.
+CLOCKED = {"test_wrapper.test_user_event[]"}
 # Memory is not shared, native and built-in kernels stay at home, and nothing is newer than 1.2.
 OTHERWISE = {
     "CL_DEVICE_BUILT_IN_KERNELS",
@@ -137,7 +139,7 @@ def test_pyopencl_passes_what_it_passes_natively(proxy, tmp_path, capfd):
     assert set(native) == set(remote)
     assert "passed" in native.values()
     worse = {name: remote[name] for name, was in native.items() if was == "passed"}
-    assert {name for name, now in worse.items() if now == "failure"} <= OF_POCL_ONLY
+    assert {name for name, now in worse.items() if now == "failure"} <= OF_POCL_ONLY | CLOCKED
     for file in files:
         own = [now for name, now in worse.items() if name.startswith(f"{Path(file).stem}.")]
         assert "passed" in own
