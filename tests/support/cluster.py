@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.support.mpi import NO_FABRICS
 from tests.support.processes import ran
 from toposeat.installed import native_path
 
@@ -129,7 +130,8 @@ class Cluster:
 
     def _environment(self, environment):
         base = os.environ if environment is None else environment
-        return {**base, "BED": str(self.share), "BED_SHARE": str(self.share)}
+        own = dict(base.items() - NO_FABRICS.items())
+        return {**own, "BED": str(self.share), "BED_SHARE": str(self.share)}
 
 
 def until_no_crash(start):
