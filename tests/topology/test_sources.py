@@ -20,6 +20,31 @@ def test_saved_topology_reads_back(tmp_path, name):
     assert read_topology(tmp_path / "saved") == topology
 
 
+def test_one_whose_measured_pair_is_a_route_of_its_own_reads_back(tmp_path):
+    """And keeps no premise of the route that reading it derives first."""
+    told = tmp_path / "measured.txt"
+    told.write_text("""
+          Device: 0,  CPU A
+          Device: 1,  AMD Instinct MI100,  GPU-0123456789abcdef,  c1:0.0
+          Device: 2,  AMD Instinct MI100,  GPU-fedcba9876543210,  c6:0.0
+
+          Unidirectional copy peak bandwidth GB/s
+
+          D/D       0           1           2
+
+          0         N/A         28.4        24.9
+
+          1         28.5        1000.0      49.0
+
+          2         25.0        47.5        1000.0
+""")
+    topology = read_topology(told)
+    save_topology(topology, tmp_path / "saved")
+    again = read_topology(tmp_path / "saved")
+    assert again.premises == topology.premises
+    assert again.route_of_pair == topology.route_of_pair
+
+
 def test_names_are_not_case_sensitive():
     assert read_topology(" DGX-1V ").name == "dgx-1v"
 

@@ -16,7 +16,7 @@ from toposeat.model.files import (
     encode_json,
     write_atomically,
 )
-from toposeat.model.topology import Topology
+from toposeat.model.topology import Topology, with_named_premises
 from toposeat.topology.graph.routes import with_routes
 
 TOPOLOGY_SCHEMA = "toposeat/topology/2"
@@ -54,7 +54,8 @@ def _whole(document: _Document) -> Topology:
         stated.get(ends, route) for ends, route in derived.route_of_pair.items() if ends not in gone
     ]
     routes += [route for ends, route in stated.items() if ends not in derived.route_of_pair]
-    return replace(derived, routes=tuple(routes), report=document.report)
+    # A derived route that the file replaces may have named a premise that nothing else does.
+    return with_named_premises(replace(derived, routes=tuple(routes), report=document.report))
 
 
 def save_topology(topology: Topology, path: str | Path, *, overwrite: bool = False) -> None:
