@@ -89,6 +89,19 @@ def test_random_differs_by_seed():
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize(
+    ("name", "alike"), [("dgx-a100", True), ("full:6", True), ("dgx-1v", False)]
+)
+def test_of_a_machine_without_better_places_it_is_said(name, alike, objective):
+    """Whatever the ranks send; no other machine is taken for one."""
+    traffic = pattern_traffic("random:6,degree=3" if name == "full:6" else "random:8,degree=3")
+    result = map_traffic(read_topology(name), traffic, MapOptions(objective=objective))
+    assert result.uniform == alike
+    assert not alike or result.certificate.word == "proved"
+    check(result)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
 def test_devices_and_pins_are_kept(objective):
     machine = read_topology("k80-16")
     traffic = random_traffic(np.random.default_rng(1), 6, 0.7)
