@@ -17,7 +17,7 @@ import pytest
 
 from tests.cluster.test_records import forget
 from tests.cluster.test_tune import MACHINE, strides_of
-from tests.support.cluster import LOGIN, UNSHARED, Cluster, toposeat, until_no_crash
+from tests.support.cluster import LOGIN, Cluster, toposeat
 from tests.support.mpi import MpiToolchain, find_mpi
 from tests.support.tables import rows
 
@@ -124,9 +124,7 @@ class Bed:
         folder = self.cluster.share / "failing" / side
         own = {"TOPOSEAT_CACHE_DIR": str(folder), "TOPOSEAT_PORTS": f"{PORT[side]}-{PORT[side]}"}
         environment = {**self.environment, **own}
-        return until_no_crash(
-            lambda: self.cluster.on(LOGIN, line, environment=environment, cwd=folder)
-        )
+        return self.cluster.on(LOGIN, line, environment=environment, cwd=folder)
 
     def on_both_sides(self, *words):
         """By name of the side."""
@@ -145,7 +143,6 @@ def bed(cluster):
     environment = {
         **emulated,
         **mpi.env,
-        **UNSHARED,
         "LD_LIBRARY_PATH": ":".join(filter(None, libraries)),
     }
     own = Bed(cluster, strides_of(mpi, cluster), environment)

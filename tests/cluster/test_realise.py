@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cluster import LOGIN, toposeat, until_no_crash
+from tests.support.cluster import LOGIN, toposeat
 from tests.support.interposed import compile_c
 from tests.support.mpi import find_mpi
 from toposeat import topology
@@ -117,7 +117,7 @@ def test_under_srun_every_rank_is_on_its_host_and_device(cluster, program, pmix,
     placement = plan(SCATTERED)
     line = ["srun", "--mpi=pmix", "-n", "16", program(pmix)]
     options = ["--visibility", visibility]
-    done = until_no_crash(lambda: run(cluster, pmix, placement, line, options=options))
+    done = run(cluster, pmix, placement, line, options=options)
     assert done.returncode == 0, done.stderr
     assert told(done.stdout) == wanted(placement)
 
@@ -144,7 +144,7 @@ def test_a_batch_script_places_as_the_plan_says(cluster, program, pmix):
     )
     environment = {**pmix.env, **cluster.emulated("polaris-4")}
     words = ["-N4", "--ntasks-per-node=4", "-o", out, script]
-    done = until_no_crash(lambda: cluster.batch(words, environment=environment))
+    done = cluster.batch(words, environment=environment)
     assert done.returncode == 0, out.read_text()
     assert told(out.read_text()) == wanted(placement)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cluster import LOGIN, UNSHARED, toposeat, until_no_crash
+from tests.support.cluster import LOGIN, toposeat
 from tests.support.interposed import PROGRAMS, compile_c
 from toposeat.model.traffic_file import load_traffic
 
@@ -47,18 +47,13 @@ def profile(cluster, mpi, node, line, *options):
     path = cluster.share / "app.prof"
     path.unlink(missing_ok=True)
     words = [toposeat(), "profile", *options, "-o", path, "--", *line]
-    environment = {**mpi.env, **UNSHARED}
-
-    def start():
-        forget(cluster)
-        return cluster.on(node, words, environment=environment, cwd=OWN)
-
-    done = until_no_crash(start)
+    forget(cluster)
+    done = cluster.on(node, words, environment=mpi.env, cwd=OWN)
     return Profiled(done.returncode, done.stderr, path)
 
 
 def forget(cluster):
-    """Remove what jobs that crashed in MPI_Init left, or whose ranks another test has killed."""
+    """Remove what jobs whose ranks were killed have left."""
     for node in (LOGIN, *cluster.nodes):
         cluster.on(node, ["sh", "-c", "rm -rf /dev/shm/toposeat-* /tmp/toposeat-records-*"])
 
@@ -191,13 +186,13 @@ def test_a_port_that_is_closed_to_a_node_costs_seconds(cluster, mpi, inside, rin
     ip route add 10.88.0.10 via {nowhere} dev eth0 onlink table 100
     """
     mend = f"ip rule del dport {port}; ip neigh del {nowhere} dev eth0; ip route flush table 100"
-    environment = {**mpi.env, **UNSHARED, "TOPOSEAT_PORTS": f"{port}-{port}"}
+    environment = {**mpi.env, "TOPOSEAT_PORTS": f"{port}-{port}"}
     job = ["salloc", "-N4", "--ntasks-per-node=2"] if inside else []
     line = [*launch(cluster, mpi, "srun"), ring]
     words = [*job, toposeat(), "profile", "-f", "-o", "lost.prof", "--", *line]
     assert cluster.on("tb2", ["sh", "-ec", lost]).returncode == 0
     try:
-        done = until_no_crash(lambda: cluster.on(LOGIN, words, environment=environment))
+        done = cluster.on(LOGIN, words, environment=environment)
     finally:
         cluster.on("tb2", ["sh", "-c", mend])
     assert done.returncode == 1
@@ -218,10 +213,9 @@ def test_a_node_without_room_says_so(cluster, mpi, inside, ring):
     job = ["salloc", "-N4", "--ntasks-per-node=2"] if inside else []
     words = [*job, toposeat(), "profile", "-f", "-o", "full.prof", "--"]
     line = [*words, *launch(cluster, mpi, "srun"), ring]
-    environment = {**mpi.env, **UNSHARED}
     assert cluster.on("tb2", ["sh", "-ec", fill]).returncode == 0
     try:
-        done = until_no_crash(lambda: cluster.on(LOGIN, line, environment=environment))
+        done = cluster.on(LOGIN, line, environment=mpi.env)
     finally:
         cluster.on("tb2", ["umount", "/dev/shm"])
         forget(cluster)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.cli.test_starters import MACHINE, TOPOSEAT
-from tests.support.cluster import LOGIN, UNSHARED, until_no_crash
+from tests.support.cluster import LOGIN
 from tests.support.strict_jobs import FEW, JOBS, check, static_program
 from toposeat.cli.main import main
 from toposeat.emulation import VARIABLES
@@ -42,7 +42,7 @@ def judged(cluster, name, line, files, **more):
     emulated = [TOPOSEAT, "emulate", "-t", MACHINE, "--", *run]
     environment = {**os.environ, **more}
     record.unlink(missing_ok=True)
-    done = until_no_crash(lambda: cluster.on(LOGIN, emulated, environment=environment))
+    done = cluster.on(LOGIN, emulated, environment=environment)
     assert record.exists(), done.stderr
     check(JOBS[name], done.returncode, done.stderr, json.loads(record.read_text())["verdict"])
 
@@ -58,4 +58,4 @@ def test_under_srun(cluster, name, files):
 @pytest.mark.parametrize("name", ["honest", "a script with a list", "one killed below a shell"])
 def test_under_mpirun(cluster, name, files, mpi):
     words = [word for each in VARIABLES for word in ("-x", each) if mpi.family == "openmpi"]
-    judged(cluster, name, [mpi.mpirun, *words, "-n", "4"], files, **{**mpi.env, **UNSHARED})
+    judged(cluster, name, [mpi.mpirun, *words, "-n", "4"], files, **mpi.env)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cluster import LOGIN, UNSHARED, Cluster, toposeat, until_no_crash
+from tests.support.cluster import LOGIN, Cluster, toposeat
 from tests.support.interposed import compile_c
 from tests.support.processes import unfolded
 from toposeat.model.placement_file import load_placement
@@ -33,7 +33,7 @@ class Job:
     def toposeat(self, verb, *options):
         """Exit code, result and remarks."""
         words = [*self.inside, toposeat(), verb, *options, "--", *self.line]
-        done = until_no_crash(lambda: self.cluster.on(LOGIN, words, environment=self.environment))
+        done = self.cluster.on(LOGIN, words, environment=self.environment)
         return done.returncode, done.stdout, done.stderr
 
     def tune(self):
@@ -68,7 +68,6 @@ def environment(cluster, mpi):
     libraries = (emulated["LD_LIBRARY_PATH"], mpi.env.get("LD_LIBRARY_PATH"))
     yield {
         **mpi.env,
-        **UNSHARED,
         **{name: value for name, value in emulated.items() if name not in os.environ},
         "LD_LIBRARY_PATH": ":".join(filter(None, libraries)),
         "TOPOSEAT_CACHE_DIR": str(cache),
