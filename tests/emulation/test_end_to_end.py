@@ -88,10 +88,10 @@ def test_profile_map_run_and_compare(mpi, examples_dir, tmp_path):
 
 @pytest.mark.alone
 def test_measured_numbers_predict_what_is_clocked(mpi, examples_dir, tmp_path):
-    node = {"machine": "power9-4", "scale": 0.002}  # its X-bus moves 64 MB/s
+    node = {"machine": "power9-4", "scale": 0.006}  # its X-bus moves 192 MB/s
     halo = compiled(mpi, examples_dir, "halo3d", tmp_path)
     line = [*mpi.launch_words(4), halo, "--grid", "2x1x2", "--weights", "3,1,1", "--device"]
-    line += ["--bytes", "1000000", "--iterations", "2"]
+    line += ["--bytes", "3000000", "--iterations", "2"]
     profile, place, measured = (tmp_path / name for name in ("h.prof", "h.place", "m.json"))
     toposeat(mpi, "profile", "-o", profile, "--", *line, **node)
     toposeat(mpi, "measure", "-t", "power9-4", "--budget", "0.5", "-o", measured, **node)
