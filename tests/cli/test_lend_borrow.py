@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -71,7 +70,6 @@ RECORD = Borrowed(
         ),
     ),
 )
-Lender = Callable[..., subprocess.Popen[str]]
 
 
 @contextmanager

@@ -47,7 +47,6 @@ def profile(cluster, mpi, node, line, *options):
     path = cluster.share / "app.prof"
     path.unlink(missing_ok=True)
     words = [toposeat(), "profile", *options, "-o", path, "--", *line]
-    forget(cluster)
     done = cluster.on(node, words, environment=mpi.env, cwd=OWN)
     return Profiled(done.returncode, done.stderr, path)
 

@@ -35,10 +35,10 @@ curves = st.builds(
     st.lists(st.sampled_from([0.0, 0.25, 1.0, 2.0]), min_size=4, max_size=4),
     st.lists(CAPACITIES, min_size=4, max_size=4),
 )
-FlowRow = tuple[int, int, int, int]  # source, target, bytes, messages
 
 
 def traffic_of(ranks, flows):
+    """Of flows (source, target, bytes, messages)."""
     columns = list(zip(*flows, strict=True)) or [(), (), (), ()]
     return Traffic(
         ranks=ranks,

@@ -26,8 +26,6 @@ from tests.topology.live.fake_machine import (
 from tests.topology.live.machine_text import MachineOfText
 from toposeat.topology import read_topology
 
-Entry = str | dict[str, object] | None
-Tree = dict[str, Entry]
 _TARGETS_OF_LINKS = (
     "..", ".", "/", "/etc/passwd", "/proc/self/fd", "../../../../..", "nowhere", "/sys/devices",
 )  # fmt: skip

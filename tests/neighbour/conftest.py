@@ -9,7 +9,6 @@ import sysconfig
 import tempfile
 from importlib.metadata import files, requires
 from pathlib import Path
-from typing import Protocol
 
 import pytest
 
@@ -18,12 +17,6 @@ from tests.support.processes import ran
 
 VICTIM, STRANGER = 1001, 1002
 _TIMEOUT_S = 300
-
-
-class AsUser(Protocol):
-    """Run words as a user; `toposeat` is this package's."""
-
-    def __call__(self, user, *words, environment=..., **options): ...
 
 
 def _run(user, words, **options):

@@ -18,8 +18,6 @@ OTHERS = (
 )
 SIZES = (8, 12, 72, 1000, 3001, 20004, 100000, 300000)
 
-Case = tuple[str, int, int, int, str, int]  # operation, bytes, members, root, order, element
-
 
 def element_of(size):
     return 8 if size % 8 == 0 else 4 if size % 4 == 0 else 1

@@ -18,7 +18,6 @@ from toposeat.model.job_folder import MEMORY_FOLDER
 from toposeat.profile.recording.gathering import unpack_bundles
 
 _SECONDS = 300.0  # after which a test has failed, whoever it waits for
-Extents = list[tuple[int, bytes]]
 
 
 def packed(name, size, extents):

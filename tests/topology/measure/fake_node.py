@@ -4,7 +4,6 @@ import random
 
 from toposeat.topology.measure import PROTOCOLS, try_sets
 
-Flow = tuple[int, int]
 _LATENCY_S = 30e-6
 
 

@@ -1,6 +1,7 @@
-"""Writes relation matrices as the many tools and web pages that show `nvidia-smi topo -m` do."""
+"""Writes relation matrices as the many tools and web pages that show `nvidia-smi topo -m` do.
 
-from collections.abc import Callable, Sequence
+Cells are a square of words, "X" on the diagonal, GPUs first.
+"""
 
 LEGEND = """
 Legend:
@@ -13,9 +14,6 @@ Legend:
   PIX  = Connection traversing at most a single PCIe bridge
   NV#  = Connection traversing a bonded set of # NVLinks
 """
-
-Cells = Sequence[Sequence[str]]  # square, "X" on the diagonal, GPUs first
-Renderer = Callable[[Cells, int, Sequence[str]], str]
 
 
 def labels(count, gpus, nic):
