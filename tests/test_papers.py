@@ -10,7 +10,7 @@ from benchmarks.papers.simulated import simulated_program, simulated_seconds
 from benchmarks.papers.table import counts, markdown_of, section_of, text_of
 from benchmarks.referee.simgrid import why_no_smpi
 
-from toposeat.launch.microbench import MicrobenchOptions
+from toposeat.launch import MicrobenchOptions
 from toposeat.model.map_options import MapOptions
 from toposeat.pipeline import plan_pattern
 from toposeat.topology import read_topology

@@ -10,7 +10,7 @@ import pytest
 from toposeat.cli.main import main
 from toposeat.model.traffic_file import save_traffic
 from toposeat.profile import pattern_traffic
-from toposeat.report.text import TextStyle
+from toposeat.report import TextStyle
 
 WIDTHS = (40, 60, 80, 120)
 WIDEST = 400

@@ -7,8 +7,7 @@ import pytest
 from toposeat import launch, topology
 from toposeat.cli.main import main
 from toposeat.model.placement_file import load_placement
-from toposeat.pipeline import MachineSource
-from toposeat.pipeline.job_machine import machine_of_job
+from toposeat.pipeline import MachineSource, machine_of_job
 
 LISTED = {"CUDA_VISIBLE_DEVICES": "3,1"}
 

@@ -3,12 +3,10 @@
 import pytest
 
 from tests.mapping.test_node_order import NAMES, leaves_of_four
-from toposeat.evaluation import Evaluator
+from toposeat.evaluation import Evaluator, group_rate
 from toposeat.evaluation.channels import Channels, double_tree
-from toposeat.evaluation.group_rate import group_rate
-from toposeat.mapping import SlotEvaluator, map_traffic, shape_of_network
+from toposeat.mapping import SlotEvaluator, join_hosts, map_traffic, shape_of_network
 from toposeat.mapping.fabric import tray_of
-from toposeat.mapping.joined import join_hosts
 from toposeat.model.topology import LinkKind
 from toposeat.profile import pattern_traffic
 from toposeat.topology import read_network, read_topology

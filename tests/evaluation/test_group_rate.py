@@ -15,9 +15,7 @@ import toposeat
 from tests.support.catalogue import CATALOGUE
 from toposeat import _core
 from toposeat.errors import UsageError
-from toposeat.evaluation import nccl_speeds
-from toposeat.evaluation.group_rate import GroupRates, group_rate
-from toposeat.evaluation.network import network_arrays
+from toposeat.evaluation import GroupRates, group_rate, nccl_speeds, network_arrays
 from toposeat.evaluation.route_numbers import device_routes
 from toposeat.model.processor import Processor
 from toposeat.model.quantity import Quantity, Source

@@ -9,8 +9,7 @@ import pytest
 
 from tests.support.tables import rows, variables
 from toposeat.errors import UsageError
-from toposeat.launch.borrow import hosts_of_ranks, seat_words, verified
-from toposeat.launch.line import parse_launch_line
+from toposeat.launch import hosts_of_ranks, parse_launch_line, seat_words, verified
 from toposeat.model.lent import BorrowedDevice, BorrowedSeat, LentDevice, MeasuredWay
 from toposeat.model.runs import SeatVerdict
 from toposeat.model.topology import ANY_HOST

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.processes import LONGEST_S, lives
 from toposeat.errors import ApplicationError, MissingProgramError
-from toposeat.launch.child import StopSignals, answer_of, run_child
+from toposeat.launch import StopSignals, answer_of, run_child
 
 HANDLERS = Path(__file__).parent / "programs" / "handlers.c"
 NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
@@ -51,7 +51,7 @@ def test_a_handler_of_a_preloaded_library(tmp_path):
     library = tmp_path / "handlers.so"
     subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, HANDLERS], check=True)
     program = (
-        "import os, signal, sys; from toposeat.launch.child import run_child;"
+        "import os, signal, sys; from toposeat.launch import run_child;"
         " assert signal.getsignal(signal.SIGTERM) is None;"
         " assert run_child([sys.executable, '-c', 'raise SystemExit(3)'], os.environ) == 3;"
         " assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL"
@@ -64,7 +64,7 @@ def test_a_killed_tool_ends_its_child(tmp_path):
     """Even by SIGKILL; what it started gets SIGTERM, as a launcher ends its job upon it."""
     say = "import os, time; print(os.getpid(), flush=True); time.sleep(3600)"
     program = (
-        "import os, sys; from toposeat.launch.child import run_child;"
+        "import os, sys; from toposeat.launch import run_child;"
         " run_child([sys.executable, '-c', sys.argv[1]], os.environ)"
     )
     with subprocess.Popen([sys.executable, "-c", program, say], stdout=subprocess.PIPE) as tool:

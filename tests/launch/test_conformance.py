@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from tests.launch.test_export import BY_NODE, placement
 from tests.support.processes import executable
 from toposeat.errors import InputError, ToposeatError, UsageError
-from toposeat.launch import EXPORTERS, export_placement, parse_launch_line, run_placed
+from toposeat.launch import EXPORTERS, export_placement, hand_on, parse_launch_line, run_placed
 from toposeat.launch.launchers import LAUNCHERS
-from toposeat.launch.line import hand_on
 from toposeat.model.hostlist import expand_hostlist
 from toposeat.model.placement_file import save_placement
 

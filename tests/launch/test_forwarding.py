@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.tables import rows
-from toposeat.launch.launchers.launcher import LauncherKind
-from toposeat.launch.line import hand_on, parse_launch_line
+from toposeat.launch import LauncherKind, hand_on, parse_launch_line
 
 LINES = Path(__file__).with_name("lines.txt")
 

@@ -6,9 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.tables import rows, variables
-from toposeat.launch.allocation import all_here
-from toposeat.launch.launchers.launcher import LauncherKind
-from toposeat.launch.line import parse_launch_line
+from toposeat.launch import LauncherKind, all_here, parse_launch_line
 
 HERE = socket.gethostname()
 LINES = Path(__file__).with_name("lines.txt")

@@ -8,11 +8,11 @@ import pytest
 from tests.support.mpi import FEW_MPI_NAMES
 from tests.support.processes import ran
 from toposeat.errors import ToposeatError
-from toposeat.launch import parse_launch_line
-from toposeat.launch.microbench import (
+from toposeat.launch import (
     MicrobenchOptions,
     compiled_microbench,
     microbench_arguments,
+    parse_launch_line,
     parse_microbench,
 )
 from toposeat.model.traffic import MemorySpace, TrafficKind

@@ -11,11 +11,15 @@ import pytest
 
 from tests.support.tables import rows
 from toposeat.errors import InputError, ToposeatError, UsageError
-from toposeat.launch import LauncherKind, check_ready, parse_launch_line
-from toposeat.launch.allocation import allocation_of
+from toposeat.launch import (
+    LauncherKind,
+    allocation_of,
+    check_ready,
+    parse_launch_line,
+    refuse_fewer,
+)
 from toposeat.launch.apply import check_line
 from toposeat.launch.launchers import slurm
-from toposeat.launch.ledger import refuse_fewer
 from toposeat.launch.realise import realise
 
 LINES = Path(__file__).with_name("lines.txt")

@@ -8,7 +8,7 @@ import pytest
 
 from toposeat import pipeline
 from toposeat.errors import ToposeatError, UsageError
-from toposeat.evaluation.group_rate import GroupRates
+from toposeat.evaluation import GroupRates
 from toposeat.mapping import choose_by_placements, choose_devices
 from toposeat.model.topology import Vendor
 from toposeat.topology import read_topology

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from toposeat.errors import InputError, UsageError
-from toposeat.mapping import SlotEvaluator, map_to_shape, shape_of_network
+from toposeat.mapping import SlotEvaluator, join_hosts, map_to_shape, shape_of_network
 from toposeat.model.map_options import MapOptions
 from toposeat.profile import pattern_traffic
 from toposeat.topology import read_network, read_topology
@@ -148,8 +148,6 @@ def test_machines_of_other_hosts_are_no_node(tmp_path):
     conf = tmp_path / "topology.conf"
     conf.write_text("SwitchName=leaf Nodes=n[00-31]\n")
     network = read_network(conf)
-    from toposeat.mapping.joined import join_hosts
-
     part = network.restricted_to(["n00", "n01"])
     several = join_hosts(part, [read_topology("rtx-4-crossed-bridges")] * 2)
     with pytest.raises(InputError, match="has 2 hosts"):

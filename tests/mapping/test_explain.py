@@ -7,13 +7,13 @@ import pytest
 
 from tests.mapping.checker import Checker
 from tests.mapping.machines import random_traffic
-from toposeat.evaluation.network import network_arrays
+from toposeat.evaluation import network_arrays
 from toposeat.mapping import map_traffic
 from toposeat.model.map_options import Constraints, MapOptions
 from toposeat.model.traffic import MemorySpace
 from toposeat.profile import pattern_traffic
+from toposeat.report import render_mapping_text
 from toposeat.report.view.explanation import bottleneck_words
-from toposeat.report.view.mapping import render_mapping_text
 from toposeat.topology import read_topology
 
 

@@ -11,7 +11,7 @@ from toposeat.evaluation import Evaluator, Scenarios
 from toposeat.mapping.decision import settling_of
 from toposeat.model.topology import PathClass
 from toposeat.model.traffic import MemorySpace
-from toposeat.report.view.mapping import range_words
+from toposeat.report import range_words
 from toposeat.topology.topology_file import parse_topology, topology_text
 from toposeat.topology.visible import without_devices
 

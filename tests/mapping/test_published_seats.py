@@ -7,7 +7,7 @@ import pytest
 from tests.support.tables import rows
 from toposeat.errors import InputError
 from toposeat.mapping import choose_devices, seat_ranks
-from toposeat.pipeline.placing import open_machine
+from toposeat.pipeline import open_machine
 from toposeat.topology import read_topologies
 
 SEATS = dict(rows(Path(__file__).with_name("published_seats.txt"), "seats"))

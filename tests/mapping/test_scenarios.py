@@ -8,8 +8,7 @@ import pytest
 
 from tests.mapping.machines import machine_at, random_topology, random_traffic, two_islands
 from toposeat import pipeline
-from toposeat.evaluation import Evaluator, OpenMachine, Scenarios, evaluate
-from toposeat.evaluation.network import network_arrays
+from toposeat.evaluation import Evaluator, OpenMachine, Scenarios, evaluate, network_arrays
 from toposeat.mapping import map_traffic
 from toposeat.model.map_options import MapOptions
 from toposeat.model.open_fact import Choice, Fact

@@ -9,14 +9,12 @@ import pytest
 from tests.mapping.machines import corners_of, ends_of, machine_at, two_islands
 from tests.support.catalogue import CATALOGUE
 from toposeat.errors import UsageError
-from toposeat.evaluation import Evaluator
-from toposeat.evaluation.group_rate import group_rate
+from toposeat.evaluation import Evaluator, group_rate
 from toposeat.mapping import map_traffic
 from toposeat.model.map_options import Constraints, MapOptions
 from toposeat.model.traffic import Communicator, Exchange, GroupLoad, Traffic
 from toposeat.profile import pattern_traffic
-from toposeat.report import mapping_json
-from toposeat.report.view.mapping import range_words
+from toposeat.report import mapping_json, range_words
 from toposeat.topology import read_topology
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.mapping.test_node_order import NAMES, leaves_of_four
-from toposeat.evaluation.group_rate import group_rate
+from toposeat.evaluation import group_rate
 from toposeat.mapping import SlotEvaluator, map_to_shape, read_shape, shape_of_network
 from toposeat.model.map_options import MapOptions
 from toposeat.profile import pattern_traffic

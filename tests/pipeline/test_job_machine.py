@@ -8,11 +8,9 @@ import pytest
 
 from toposeat import topology
 from toposeat.errors import InputError, UnavailableError, UsageError
-from toposeat.launch.launchers.launcher import LauncherKind
-from toposeat.launch.line import parse_launch_line
+from toposeat.launch import LauncherKind, parse_launch_line
 from toposeat.mapping import seat_ranks
-from toposeat.pipeline import job_machine
-from toposeat.pipeline.job_machine import MachineSource, machine_of_job
+from toposeat.pipeline import MachineSource, job_machine, machine_of_job
 from toposeat.pipeline.node_discovery import nodes_of_answers
 from toposeat.topology.topology_file import topology_text
 

@@ -4,7 +4,7 @@ import pytest
 
 from toposeat import pipeline, topology
 from toposeat.errors import ToposeatError, UsageError
-from toposeat.launch.microbench import MicrobenchOptions
+from toposeat.launch import MicrobenchOptions
 from toposeat.model.map_options import MapOptions
 
 SIZES = (1, 1024, 16384, 65536, 2**20, 2**22, 2**24)

@@ -11,7 +11,7 @@ from toposeat import evaluation, pipeline, profile, topology
 from toposeat.cli.main import main
 from toposeat.emulation import scaled_topology
 from toposeat.errors import UsageError
-from toposeat.launch.microbench import MicrobenchOptions
+from toposeat.launch import MicrobenchOptions
 from toposeat.mapping import Machine
 from toposeat.model.map_options import Constraints, MapOptions
 from toposeat.model.placement_file import load_placement

@@ -10,7 +10,7 @@ import pytest
 from tests.support.processes import ran
 from toposeat import pipeline
 from toposeat.cli.main import main
-from toposeat.evaluation.group_rate import GroupRates, group_rate
+from toposeat.evaluation import GroupRates, group_rate
 from toposeat.model.placement_file import load_placement
 from toposeat.model.processor import CPU_NAME
 from toposeat.model.transport import Staging, nccl_setting

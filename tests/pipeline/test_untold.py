@@ -3,10 +3,9 @@
 import pytest
 
 from toposeat import evaluation, mapping, pipeline, profile
-from toposeat.launch.microbench import MicrobenchOptions
+from toposeat.launch import MicrobenchOptions
 from toposeat.mapping import Machine
 from toposeat.model.map_options import MapOptions
-from toposeat.pipeline.stack_path import StackPath
 from toposeat.topology import facts_of, read_topology, untold_pairs
 
 
@@ -23,7 +22,7 @@ def test_no_pcie_box_is_proved_where_links_are_untold(name, pattern, shared_dir)
     machine = read_topology(shared_dir / "machines" / name)
     traffic = profile.pattern_traffic(pattern)
     result = pipeline.map_on_path(
-        Machine.of(machine), traffic, MapOptions(budget_s=0.1), StackPath()
+        Machine.of(machine), traffic, MapOptions(budget_s=0.1), pipeline.StackPath()
     )
     assert result.certificate.word != "proved"
     assert result.premises.untold_pairs == untold_pairs(machine)

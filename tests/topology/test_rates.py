@@ -14,8 +14,7 @@ from tests.topology.case_files import texts_of
 from tests.topology.live.machine_text import discovered
 from toposeat import pipeline
 from toposeat.cli.main import main
-from toposeat.evaluation import evaluate
-from toposeat.evaluation.group_rate import group_rate
+from toposeat.evaluation import evaluate, group_rate
 from toposeat.mapping import choose_devices, map_traffic
 from toposeat.model.quantity import Premises
 from toposeat.profile import pattern_traffic

@@ -87,7 +87,7 @@ def pattern_of(args: argparse.Namespace) -> str:
 def compare_pattern(args: argparse.Namespace, pattern: str) -> int:
     """Plan, run, and print one row per message size."""
     from toposeat import pipeline, report  # noqa: PLC0415
-    from toposeat.launch.microbench import MicrobenchOptions  # noqa: PLC0415
+    from toposeat.launch import MicrobenchOptions  # noqa: PLC0415
 
     if args.launch is None:
         raise UsageError(
@@ -130,7 +130,7 @@ def _path(
 ) -> StackPath:
     """The way that the messages take; host buffers stand for copies straight between GPUs."""
     from toposeat import pipeline, profile  # noqa: PLC0415
-    from toposeat.launch.microbench import PROGRAM  # noqa: PLC0415
+    from toposeat.launch import MICROBENCH  # noqa: PLC0415
 
     if args.buffers != "device":
         if args.stack is not None:
@@ -140,13 +140,13 @@ def _path(
             )
         return pipeline.StackPath()
     ranks = profile.grid_exchange(pattern).ranks
-    line = [*command, PROGRAM]
+    line = [*command, MICROBENCH]
     return pipeline.path_of_stack(args.stack, line, machine, ranks, environment=os.environ)
 
 
 def sizes_of(text: str) -> tuple[int, ...]:
     """Message sizes from `1,1K,64KiB` or a range in steps of four, `1..16M`."""
-    from toposeat.launch.microbench import MAX_SIZES  # noqa: PLC0415
+    from toposeat.launch import MOST_SIZES  # noqa: PLC0415
 
     sizes: set[int] = set()
     for item in text.split(","):
@@ -162,9 +162,9 @@ def sizes_of(text: str) -> tuple[int, ...]:
             sizes.add(low)
             low *= _STEP
         sizes.add(high)
-    if len(sizes) > MAX_SIZES:
+    if len(sizes) > MOST_SIZES:
         raise UsageError(
-            f"--sizes {text[:80]}: {len(sizes)} sizes", hint=f"at most {MAX_SIZES} in one run"
+            f"--sizes {text[:80]}: {len(sizes)} sizes", hint=f"at most {MOST_SIZES} in one run"
         )
     return tuple(sorted(sizes))
 

@@ -203,7 +203,7 @@ def _starts_line(word: str, *, alone: bool) -> bool:
 
     if shutil.which(word) is not None:
         return True
-    from toposeat.launch.line import launcher_named  # noqa: PLC0415
+    from toposeat.launch import launcher_named  # noqa: PLC0415
 
     return alone and ("/" in word or ("." not in word and bool(launcher_named(word))))
 

@@ -99,6 +99,6 @@ def is_pattern(word: str) -> bool:
 
 def is_launcher(word: str) -> bool:
     """Whether a word is the name of a launcher, or the path of one."""
-    from toposeat.launch.line import launcher_named  # noqa: PLC0415
+    from toposeat.launch import launcher_named  # noqa: PLC0415
 
     return bool(launcher_named(Path(word).name, nearly=False))

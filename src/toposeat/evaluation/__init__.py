@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         evaluate,
         positions_among,
     )
+    from toposeat.evaluation.group_rates import GroupRates, group_rate
     from toposeat.evaluation.metrics import (
         HYBRID,
         PairCosts,

@@ -16,7 +16,7 @@ from toposeat.model.topology import Topology
 
 if TYPE_CHECKING:
     from toposeat.evaluation.channels import Channels
-    from toposeat.evaluation.group_rate import GroupRates
+    from toposeat.evaluation.group_rates import GroupRates
 
 _MOST_MOVED = 80  # machines that are kept: as many as one traffic is looked at on
 
@@ -61,7 +61,7 @@ class CompiledMachine:
     @cached_property
     def rates(self) -> GroupRates:
         """Of the sets of devices."""
-        from toposeat.evaluation.group_rate import GroupRates  # noqa: PLC0415 - 8 ms
+        from toposeat.evaluation.group_rates import GroupRates  # noqa: PLC0415 - 8 ms
 
         if self._nominal is not None:  # which knows sets that are wired alike
             return self._nominal.rates.at(self.arrays)

@@ -41,12 +41,24 @@ if TYPE_CHECKING:
     from toposeat.launch.line import (
         TASK_FILE,
         check_ready,
+        hand_on,
         identify_launcher,
+        launcher_named,
+        launcher_within,
         parse_launch_line,
         script_of,
         torchrun_below,
         wrap_with_exec,
         wrapped_tasks,
+    )
+    from toposeat.launch.microbench import (
+        MICROBENCH,
+        MOST_SIZES,
+        MicrobenchAnswer,
+        MicrobenchOptions,
+        compiled_microbench,
+        microbench_arguments,
+        parse_microbench,
     )
     from toposeat.launch.moving import move_borrowers
     from toposeat.launch.per_node import node_answers

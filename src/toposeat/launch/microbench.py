@@ -22,8 +22,8 @@ from toposeat.launch.launchers.launcher import LaunchLine
 from toposeat.model.private_cache import cache_root, cached_artefact
 from toposeat.model.runs import COLLECTIVES, GridExchange
 
-PROGRAM = "toposeat-microbench"
-MAX_SIZES = 64  # of the program, microbench/microbench.h
+MICROBENCH = "toposeat-microbench"
+MOST_SIZES = 64  # of the program, microbench/microbench.h
 _MARK = '{"toposeat_microbench"'
 _PROGRAM_PATTERN = {name: name for name in (*COLLECTIVES, "ring")}  # all others are neighbours
 
@@ -63,7 +63,7 @@ def compiled_microbench(line: LaunchLine, env: Mapping[str, str]) -> Path:
     for mpicc in compiler_wrappers(line, env):
         program, reason = cached_artefact(
             cache_root(env) / "microbench",
-            f"{PROGRAM}-{_key(mpicc)}",
+            f"{MICROBENCH}-{_key(mpicc)}",
             "a compiled microbenchmark",
             partial(compile_program, mpicc, microbench_sources(), env),
         )

@@ -14,7 +14,6 @@ from msgspec import structs
 
 from toposeat import evaluation, launch, mapping, pipeline, report, topology
 from toposeat.errors import UsageError
-from toposeat.evaluation import group_rate as group_rates
 from toposeat.library import given
 from toposeat.model import placement_file
 from toposeat.model.evaluation import MappingResult
@@ -149,7 +148,7 @@ def group_rate(topology: GivenTopology, devices: Iterable[int], speeds: str = "e
     if isinstance(members, Placement):
         raise given.misplaced("devices", members)
     machine = given.topology_from(topology)
-    found = group_rates.group_rate(machine, members, speeds)
+    found = evaluation.group_rate(machine, members, speeds)
     if speeds == "nccl" or found.low == found.high:
         return found
     rate = pipeline.open_machine(machine).set_rate(found.devices)

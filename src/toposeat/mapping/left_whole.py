@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations
 
-from toposeat.evaluation.group_rate import GroupRates
+from toposeat.evaluation import GroupRates
 from toposeat.model.device_set import Left
 from toposeat.model.topology import Topology
 

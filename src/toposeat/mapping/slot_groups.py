@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from toposeat import _core
+from toposeat.evaluation import GroupRates
 from toposeat.evaluation.channels import Channels, Edges, Unit, search_table, tree_parts
-from toposeat.evaluation.group_rate import GroupRates
 from toposeat.evaluation.group_time import Members, PhaseParts, phases_of
 from toposeat.mapping.fabric import Fabric
 from toposeat.mapping.node_links import NodeLinks

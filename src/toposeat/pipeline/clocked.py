@@ -18,7 +18,7 @@ from msgspec import field
 from toposeat import emulation, launch
 from toposeat.errors import ApplicationError, ToposeatError, UsageError
 from toposeat.evaluation.paired import paired_gain
-from toposeat.launch.microbench import MicrobenchAnswer, MicrobenchOptions, parse_microbench
+from toposeat.launch import MicrobenchAnswer, MicrobenchOptions, parse_microbench
 from toposeat.model.placement import Placement
 from toposeat.model.record import Record
 from toposeat.model.runs import ClockedOrder, ClockedResult, SeatVerdict

@@ -12,7 +12,7 @@ import numpy as np
 
 from toposeat import evaluation, mapping, profile
 from toposeat.errors import ToposeatError
-from toposeat.launch.microbench import MicrobenchOptions
+from toposeat.launch import MicrobenchOptions
 from toposeat.model.map_options import MapOptions
 from toposeat.model.pair_table import Schedule
 from toposeat.model.runs import GridExchange

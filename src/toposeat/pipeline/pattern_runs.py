@@ -11,7 +11,7 @@ from pathlib import Path
 
 from toposeat import launch, mapping
 from toposeat.errors import MissingProgramError, UsageError
-from toposeat.launch.microbench import PROGRAM, compiled_microbench, microbench_arguments
+from toposeat.launch import MICROBENCH, compiled_microbench, microbench_arguments
 from toposeat.model.job_folder import job_folder
 from toposeat.model.placement import Placement
 from toposeat.model.placement_file import save_placement
@@ -86,7 +86,7 @@ def _runs(
     """What takes turns; the placement files live as long as the context."""
     environment = dict(os.environ)
     if plan.program.buffers == "device":
-        check_gpu_aware((*command, PROGRAM), environment=environment)
+        check_gpu_aware((*command, MICROBENCH), environment=environment)
     line = (*command, *_program_words(plan, command, environment))
     clock = ClockPlan(command=line, repeats=repeats, program=plan.program)
     with _shared_folder(plan, launch.parse_launch_line(line)) as folder:
@@ -115,8 +115,8 @@ def _program_words(
         raise MissingProgramError(
             f"launcher {command[0]!r} not found", hint="check the name, or load its module"
         )
-    line = launch.parse_launch_line([*command, PROGRAM])
-    if line.program != (PROGRAM,):
+    line = launch.parse_launch_line([*command, MICROBENCH])
+    if line.program != (MICROBENCH,):
         raise UsageError(
             f"the launch line has a program: {line.program[0]}",
             hint="a pattern has its own program: give only the launcher and its options",

@@ -16,8 +16,7 @@ from tests.report.samples import EVIL, result_on
 from tests.support.catalogue import FEW
 from tests.support.chromium import Chromium, find_chromium
 from toposeat import mapping
-from toposeat.report import Section, html_page, topology_svg
-from toposeat.report.svg.network import network_file
+from toposeat.report import Section, html_page, network_file, topology_svg
 from toposeat.topology import catalogue_names, read_network, read_topology
 
 HERE = Path(__file__).parent

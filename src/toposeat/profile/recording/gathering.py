@@ -21,12 +21,11 @@ from typing import IO
 
 from toposeat.errors import InputError
 from toposeat.installed import native_path
-from toposeat.launch.allocation import all_here, known_hosts
+from toposeat.launch import LauncherKind, LaunchLine, all_here, hand_on
+from toposeat.launch.allocation import known_hosts
 from toposeat.launch.home import Home
 from toposeat.launch.home_job import Expected
 from toposeat.launch.home_wire import KEY_VARIABLE
-from toposeat.launch.launchers.launcher import LauncherKind, LaunchLine
-from toposeat.launch.line import hand_on
 from toposeat.launch.per_node import per_node_line
 from toposeat.model.job_folder import TORCH_SUFFIX
 from toposeat.profile.records.segment import CAUSE_SUFFIX, HOST_SUFFIX, SUFFIX

@@ -18,6 +18,7 @@ from toposeat.launch import (
     LauncherKind,
     LaunchLine,
     check_ready,
+    launcher_within,
     parse_launch_line,
     reorder_words,
     run_child,
@@ -27,7 +28,6 @@ from toposeat.launch import (
 )
 from toposeat.launch.child import STOPPING
 from toposeat.launch.ledger import OPEN_PORTS, Ledger
-from toposeat.launch.line import launcher_within
 from toposeat.launch.python_hook import own_folders
 from toposeat.launch.run import assignments
 from toposeat.model.files import write_atomically
