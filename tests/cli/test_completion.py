@@ -5,7 +5,6 @@ import shutil
 import pytest
 
 from tests.support.processes import ran
-from toposeat.cli.completion import SHELLS
 from toposeat.cli.main import VERBS, main
 from toposeat.topology import catalogue_names
 
@@ -75,7 +74,7 @@ def test_fish_shows_one_line_beside_each_value(tmp_path, capsys):
         assert all(len(text) < 100 for text in shown.values())
 
 
-@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("shell", ["bash", "zsh", "tcsh", "fish"])
 def test_every_shell_gets_every_verb(shell, capsys):
     pytest.importorskip("shtab")
     assert main(["completion", shell]) == 0

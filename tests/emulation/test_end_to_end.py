@@ -11,7 +11,6 @@ import pytest
 from tests.support.processes import ran
 from toposeat.emulation import emulated_node, machine_text
 from toposeat.launch import find_gpu_aware_mpi
-from toposeat.launch.installations import UCX_VARIABLE
 from toposeat.model.placement_file import load_placement
 from toposeat.model.traffic import MemorySpace
 from toposeat.model.traffic_file import load_traffic
@@ -121,6 +120,6 @@ def test_examples_are_right_on_devices(mpi, words, examples_dir, tmp_path):
 
 
 def test_what_is_missing_is_named(tmp_path):
-    found = find_gpu_aware_mpi((), {UCX_VARIABLE: str(tmp_path)})
+    found = find_gpu_aware_mpi((), {"TOPOSEAT_UCX": str(tmp_path)})
     assert isinstance(found, str)
     assert "libuct_cuda" in found

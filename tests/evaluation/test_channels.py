@@ -6,10 +6,9 @@ from tests.mapping.test_node_order import NAMES, leaves_of_four
 from toposeat.evaluation import Evaluator, group_rate
 from toposeat.evaluation.channels import Channels, double_tree
 from toposeat.mapping import SlotEvaluator, join_hosts, map_traffic, shape_of_network
-from toposeat.mapping.fabric import tray_of
 from toposeat.model.topology import LinkKind
 from toposeat.profile import pattern_traffic
-from toposeat.topology import read_network, read_topology
+from toposeat.topology import read_network, read_topology, without_devices
 
 INTERLEAVED = [NAMES[at] for at in (0, 4, 1, 5)]
 
@@ -94,7 +93,10 @@ def test_joined_trays_of_a_domain_are_one_node(tmp_path):
     conf = tmp_path / "topology.conf"
     conf.write_text("SwitchName=leaf Nodes=n[0-3]\n")
     network = read_network(f"{conf},domain=2,rails=4,bandwidth=50")
-    tray = tray_of(read_topology("gb200-nvl72"))
+    rack = read_topology("gb200-nvl72")
+    tray = without_devices(
+        rack, frozenset(each.id for each in rack.devices if each.host != rack.hosts[0])
+    )
     machine = join_hosts(network, [tray] * 4)
     machine.check()
     inside = machine.route_of_pair["n0/gpu0", "n1/gpu3"]

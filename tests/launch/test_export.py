@@ -15,7 +15,6 @@ from tests.support.processes import executable, ran
 from tests.support.tables import rows
 from toposeat.errors import UsageError
 from toposeat.launch import export_placement
-from toposeat.launch.launchers.launcher import version_answer
 from toposeat.model.cpu_list import parse_cpu_list
 from toposeat.model.placement import HostDevice, Placement, Seat
 
@@ -211,7 +210,8 @@ def launcher_of(mpi):
         return "intel"
     if mpi.family == "mpich":
         return "mpich"
-    return "openmpi4" if re.search(r"\) 4\.", version_answer(mpi.mpirun)) else "openmpi"
+    said = ran([mpi.mpirun, "--version"], env=mpi.env, check=True).stdout
+    return "openmpi4" if re.search(r"\) 4\.", said) else "openmpi"
 
 
 @pytest.mark.mpi

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.tables import rows
 from toposeat.errors import InputError, UsageError
-from toposeat.launch import lending, lent_files
+from toposeat.launch import lending, lent_files, move_borrowers
 from toposeat.launch.lending import lend_line
 from toposeat.launch.lent_files import (
     borrowing,
@@ -25,7 +25,6 @@ from toposeat.launch.lent_files import (
     write_lent,
 )
 from toposeat.launch.lent_files import lending as lending_folder
-from toposeat.launch.moving import move_borrowers
 from toposeat.model.lent import LentDevice
 
 LINES = Path(__file__).with_name("lines.txt")

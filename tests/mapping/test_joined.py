@@ -8,7 +8,7 @@ import pytest
 from toposeat import mapping, pipeline, profile, topology
 from toposeat.errors import InputError
 from toposeat.evaluation import Evaluator, Scenarios
-from toposeat.mapping.decision import settling_of
+from toposeat.model.map_options import MapOptions
 from toposeat.model.topology import PathClass
 from toposeat.model.traffic import MemorySpace
 from toposeat.report import range_words
@@ -97,10 +97,9 @@ def test_rates_that_nobody_states_are_premises(network):
 def test_what_settles_a_doubt_is_said(network):
     traffic = profile.read_traffic("stencil2d:4x4")
     machine = mapping.join_hosts(network("bandwidth=25"), [node()] * 4)
-    premises = pipeline.map_traffic(machine, traffic).premises
+    premises = pipeline.map_traffic(machine, traffic, MapOptions(min_gain=0.1)).premises
     assert "uplinks of a switch" in (range_words(premises) or "")
-    (uplinks,) = [p for p in machine.premises if p.what == "uplinks of a switch"]
-    assert settling_of(uplinks).command == "-t NETWORK,bandwidth=PORT:UPLINK"
+    assert [x.command for x in premises.settles] == ["-t NETWORK,bandwidth=PORT:UPLINK"]
     told = mapping.join_hosts(network("bandwidth=25:25"), [node()] * 4)
     said = range_words(pipeline.map_traffic(told, traffic).premises) or ""
     assert "uplinks of a switch" not in said

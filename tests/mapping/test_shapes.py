@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.support.tables import rows
 from toposeat.errors import InputError, ToposeatError, UsageError
 from toposeat.mapping import is_shape, read_shape
-from toposeat.mapping.shapes import MAX_SLOTS
+from toposeat.model.shape_text import MAX_SLOTS
 from toposeat.topology import read_network
 
 SHAPES = Path(__file__).with_name("shapes.txt")

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from toposeat import launch as launch_package
 from toposeat import topology
 from toposeat.errors import InputError, UnavailableError, UsageError
 from toposeat.launch import LauncherKind, parse_launch_line
 from toposeat.mapping import seat_ranks
-from toposeat.pipeline import MachineSource, job_machine, machine_of_job
-from toposeat.pipeline.node_discovery import nodes_of_answers
+from toposeat.pipeline import MachineSource, machine_of_job
 from toposeat.topology.topology_file import topology_text
 
 
@@ -22,6 +22,20 @@ def network(tmp_path):
         "SwitchName=a Nodes=n[1-2]\nSwitchName=b Nodes=n[3-4]\nSwitchName=top Switches=a,b\n"
     )
     return f"slurm:{path}"
+
+
+@pytest.fixture
+def answer(monkeypatch):
+    """Gives nodes, by host, or what each sends home in place of one."""
+
+    def given(nodes):
+        said = {
+            host: node if isinstance(node, bytes) else topology_text(node).encode()
+            for host, node in nodes.items()
+        }
+        monkeypatch.setattr(launch_package, "node_answers", lambda *_, **__: said)
+
+    return given
 
 
 def line(text, kind=LauncherKind.OPENMPI):
@@ -107,7 +121,7 @@ def test_equal_nodes_with_more_devices_than_are_listed_are_a_shape(large):
     assert listed.machine.topology is not None
 
 
-def test_unlike_counts_or_nodes_on_a_large_machine(large, monkeypatch):
+def test_unlike_counts_or_nodes_on_a_large_machine(large, answer):
     source = MachineSource(topology=large, node="dgx-a100", hosts="n[1-64]")
     with pytest.raises(
         InputError, match="differ: 8 ranks on each of n\\[1-52\\]; 7 ranks"
@@ -119,32 +133,32 @@ def test_unlike_counts_or_nodes_on_a_large_machine(large, monkeypatch):
     nodes = {
         f"n{i}": topology.without_devices(node, gone) if i == 9 else node for i in range(1, 65)
     }
-    monkeypatch.setattr(job_machine, "discovered_nodes", lambda *_: nodes)
+    answer(nodes)
     asked = MachineSource(topology=large, hosts="n[1-64]")
     with pytest.raises(InputError, match=r"n\[1-8,10-64\] with 8 x .*; n9 with 7 x") as error:
         found(line("srun -N64 ./app", LauncherKind.SRUN), asked)
     assert "--hosts n[1-8,10-64], with -N 63" in str(error.value.hint)
-    nodes["n9"] = node
+    answer(nodes | {"n9": node})
     job = found(line("srun -N64 -n512 ./app", LauncherKind.SRUN), asked)
     assert len(job.nodes) == 64
 
 
-def test_a_node_without_gpus_is_named():
-    good = topology_text(topology.read_topology("polaris-4")).encode()
-    assert nodes_of_answers({"n1": good})["n1"].hosts == ("n1",)
-    bad = json.dumps(["no GPU found on this machine", "ask for some"]).encode()
+def test_a_node_without_gpus_is_named(network, answer):
+    good = topology.read_topology("polaris-4")
+    asked = MachineSource(topology=network, hosts="n[1-2]")
+    answer({"n1": good, "n2": good})
+    both = found(line("mpirun -n 8 ./app"), asked).nodes
+    assert sorted(host for node in both for host in node.hosts) == ["n1", "n2"]
+    answer({"n1": good, "n2.error": json.dumps(["no GPU found here", "ask for some"]).encode()})
     with pytest.raises(UnavailableError, match="n2: no GPU found") as refused:
-        nodes_of_answers({"n1": good, "n2.error": bad})
+        found(line("mpirun -n 8 ./app"), asked)
     assert refused.value.hint == "ask for some"
 
 
-def test_nodes_that_say_their_nvlink_domain_share_it(network, monkeypatch):
+def test_nodes_that_say_their_nvlink_domain_share_it(network, answer):
     tray = topology.read_topology("dgx-a100")
     of_host = {"n1": "c.1", "n2": "c.2", "n3": "c.1", "n4": "c.2"}
-    nodes = {
-        host: replace(tray, metadata={"nvlink_domain": domain}) for host, domain in of_host.items()
-    }
-    monkeypatch.setattr(job_machine, "discovered_nodes", lambda *_: nodes)
+    answer({h: replace(tray, metadata={"nvlink_domain": own}) for h, own in of_host.items()})
     source = MachineSource(topology=network, hosts="n[1-4]")
     job = found(line("srun -N4 -n32 ./app", LauncherKind.SRUN), source)
     assert "          NVLink joins n[1,3]; n[2,4]" in job.words

@@ -6,7 +6,6 @@ import pytest
 
 from toposeat import pipeline, report
 from toposeat.cli.main import main
-from toposeat.cli.output import page_text
 from toposeat.mapping import Machine
 from toposeat.model.placement_file import format_placement, parse_placement
 from toposeat.model.result_file import parse_mapping, save_mapping
@@ -32,7 +31,7 @@ def test_text_and_page_state_the_range(doubtful, machine):
     text = " ".join(report.render_mapping_text(doubtful, machine, TRAFFIC).split())
     assert "Range saves 26 % to 49 % of the default's link time" in text
     assert "capacity between sockets: 59 GB/s (10 to 450)" in text
-    page = page_text([report.Section(machine, TRAFFIC, doubtful)], title="t")
+    page = report.html_page([report.Section(machine, TRAFFIC, doubtful)], title="t")
     assert "saves 26 % to 49 %" in page
     assert "capacity between sockets: 59 GB/s (10 to 450)" in page
 

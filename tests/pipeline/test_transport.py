@@ -11,11 +11,12 @@ from tests.support.processes import ran
 from toposeat import pipeline
 from toposeat.cli.main import main
 from toposeat.evaluation import GroupRates, group_rate
+from toposeat.model.health import Health
 from toposeat.model.placement_file import load_placement
 from toposeat.model.processor import CPU_NAME
 from toposeat.model.transport import Staging, nccl_setting
 from toposeat.profile import pattern_traffic
-from toposeat.report.view.transport import transport_words
+from toposeat.report import render_health_text
 from toposeat.topology import read_topologies, read_topology, with_peer_access
 from toposeat.topology.topology_file import save_topology
 
@@ -126,7 +127,9 @@ def test_measured_rates_beat_the_table(sources):
     assert pipeline.transport_of(read_topology(path), [0, 1]) == found
     assert found.is_told
     assert found.low == found.nominal == pytest.approx(2)
-    assert "topo -p2p r" not in transport_words(found)
+    said = render_health_text(None, Health(transport=found))
+    assert said.startswith("Transport")
+    assert "topo -p2p r" not in " ".join(said.split())
 
 
 @pytest.mark.parametrize("direct", [9.9, 20.0, 22.0])
@@ -138,7 +141,9 @@ def test_no_line_to_copy_where_staging_may_be_as_fast(sources):
     """Neither product nor processor is told, and some of them stage as fast as they copy."""
     found = pipeline.transport_of(read_topology(sources[0]), [0, 1])
     assert found.low < 1 < found.nominal < found.high
-    assert "NCCL_P2P_LEVEL" not in transport_words(found)
+    said = render_health_text(None, Health(transport=found))
+    assert said.startswith("Transport")
+    assert "NCCL_P2P_LEVEL" not in said
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,7 @@ from toposeat.evaluation import evaluate, group_rate
 from toposeat.mapping import choose_devices, map_traffic
 from toposeat.model.quantity import Premises
 from toposeat.profile import pattern_traffic
-from toposeat.report import render_device_set_text
-from toposeat.report.units import format_range, format_rate, format_seconds
-from toposeat.report.view.mapping import gain_range_words
+from toposeat.report import range_words, render_device_set_text
 from toposeat.topology import read_topologies, read_topology
 from toposeat.topology.topology_file import save_topology
 
@@ -338,9 +336,11 @@ def test_an_untold_processor_is_the_geometric_middle_of_what_its_families_reach(
     assert chosen.bytes_per_s == pytest.approx(found.bytes_per_s)
     text = render_device_set_text(chosen, machine.nominal.topology)
     (take,) = (line for line in text.splitlines() if line.startswith("Take"))
-    least, most = format_rate(chosen.low).removesuffix(" GB/s"), format_rate(chosen.high)
-    assert f": {least} to {most} in a ring" in text
-    assert format_rate(chosen.bytes_per_s) not in take
+    least, most, between = (
+        f"{x / 1e9:#.3g}" for x in (chosen.low, chosen.high, chosen.bytes_per_s)
+    )
+    assert f": {least} to {most} GB/s in a ring" in text
+    assert between not in take
 
 
 def test_verbs_print_the_ends_of_link_times_where_no_processor_is_told(files, tmp_path, capsys):
@@ -362,14 +362,16 @@ def test_verbs_print_the_ends_of_link_times_where_no_processor_is_told(files, tm
     for (low, high), of_all in zip(between, zip(*families, strict=True), strict=True):
         assert low <= min(of_all) * (1 + 1e-9)
         assert high >= max(of_all) * (1 - 1e-9)
-    ends = format_range(between[0], format_seconds)
-    gain = gain_range_words(Premises(gain_range=tuple(answer["premises"]["gain_range"])))
+    least, most, one = (f"{1e6 * seconds:.3g} us" for seconds in (*between[0], nominal))
+    ends = f"{least.removesuffix(' us')} to {most}"
+    said_of = range_words(Premises(gain_range=tuple(answer["premises"]["gain_range"])))
+    gain = said_of.partition(" of the default")[0]
     for words in (("map", "alltoall:2x2", "-v"), ("compare", place)):
         text = " ".join(said(*words, *args).split())
         assert gain in text
         assert ends in text
         assert "capacity between sockets: 10 to 450 GB/s" in text
-        assert format_seconds(nominal) not in text
+        assert one not in text
     assert main(["doctor", *args]) == 1  # a link of eight lanes
     most = gain.rpartition(" to ")[2]
     assert f"saves up to {most}, depending on the processor" in capsys.readouterr().out

@@ -27,8 +27,7 @@ from toposeat.profile import (
     profile_line,
     profile_run,
 )
-from toposeat.report import render_traffic_text
-from toposeat.report.view.traffic import gain_share, time_parts
+from toposeat.report import profile_json, render_traffic_text
 
 pytestmark = pytest.mark.mpi
 
@@ -85,10 +84,11 @@ def test_files_are_a_kind_of_time(mpi, build_dir, tmp_path):
         calls = {share.kind: share.calls for share in info.time}
         assert calls[TimeKind.FILE] == 1 + 50 + 1 + 1 + 1  # open, writes, iwrite, its wait, close
         assert calls[TimeKind.COMPLETION] == 1
-    parts = {part.name: part for part in time_parts(traffic)}
-    data = sum(part.share for part in parts.values() if part.space is not None)
-    assert parts["MPI-IO"].seconds > 0
-    assert gain_share(traffic) == pytest.approx(data)
+    time = profile_json(traffic)["time"]
+    parts = {part["name"]: part for part in time["parts"]}
+    data = sum(part["share"] for part in parts.values() if part["space"] is not None)
+    assert parts["MPI-IO"]["seconds"] > 0
+    assert time["gain_share"] == pytest.approx(data)
     assert not traffic.table().bytes.sum() > 100
     text = " ".join(render_traffic_text(traffic).split())
     assert "MPI-IO 108 calls, " in text
