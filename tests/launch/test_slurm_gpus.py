@@ -3,15 +3,14 @@
 import os
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.support.processes import executable, ran
 from tests.support.tables import rows
-from toposeat.errors import InputError
-from toposeat.launch import LauncherKind, parse_launch_line
-from toposeat.launch.realise import realise
+from toposeat.launch import LauncherKind, parse_launch_line, refusal_of
 
 CASE = Path(__file__).parents[3] / "shared" / "cases" / "ml" / "07-ignite-3259.place"
 LINES = Path(__file__).with_name("lines.txt")
@@ -24,11 +23,8 @@ def refusal(placement, text, **variables):
     line = parse_launch_line(
         shlex.split(text), identify=lambda name: kinds.get(name, LauncherKind.NONE)
     )
-    try:
-        realise(line, placement, variables)
-    except InputError as error:
-        return error.message, error.hint
-    return "", ""
+    found = refusal_of(line, placement, variables)
+    return (found.message, found.hint) if found else ("", "")
 
 
 @pytest.mark.parametrize(("text", "cause"), rows(LINES, "gpus too few"))
@@ -59,10 +55,8 @@ def test_a_job_that_was_asked_for_so(place):
 
 
 def test_ranks_that_choose_their_devices_may_see_any(place):
-    line = parse_launch_line(
-        ["srun", "-n", "4", "--gpus-per-task=1", "./app"], identify=lambda _: LauncherKind.SRUN
-    )
-    assert realise(line, place(4)[0], {}, shows_devices=False).line.ranks == 4
+    chosen = replace(place(4)[0], metadata={"visibility": "cpu-only"})
+    assert refusal(chosen, "srun -n 4 --gpus-per-task=1 ./app") == ("", "")
 
 
 def test_the_published_case(tmp_path):

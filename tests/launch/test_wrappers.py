@@ -9,20 +9,22 @@ are; apptainer, enroot, shifter, conda and pixi are in neither, and imitated alo
 import os
 import shlex
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.launch.test_export import placement
 from tests.support.processes import executable, ran
 from tests.support.typed_lines import lines
 from toposeat.cli.main import main
 from toposeat.errors import UsageError
 from toposeat.installed import native_path
-from toposeat.launch.apply import ExecOptions, exec_folders
-from toposeat.launch.launchers.wrappers import WRAPPER_NAMES, own_wrappers, unwrapped
+from toposeat.launch import run_placed, unwrapped
 from toposeat.launch.python_hook import own_folders
+from toposeat.model.placement_file import save_placement
 from toposeat.model.traffic_file import load_traffic
 
 TOPOSEAT = Path(sys.executable).with_name("toposeat")
@@ -35,7 +37,11 @@ while [ $# -gt 0 ]; do
 done
 exit 9
 """
-EVERYWHERE = {"env", "nohup", "nice", "timeout", "taskset", "stdbuf", "setsid"}
+IMITATED = (
+    "time ionice chrt numactl uv pixi poetry pipenv conda mamba micromamba apptainer singularity"
+    " enroot shifter docker podman site-run pinned profiler nsys sbatch salloc"
+)
+HERE = socket.gethostname()
 EXEC = str(native_path("bin/toposeat-exec"))
 
 
@@ -47,8 +53,7 @@ def site(tmp_path_factory):
     tools.mkdir()
     for name, answer in LAUNCHERS.items():
         _script(tools / name, f"#!/bin/sh\necho '{answer}'\n")
-    own = {"site-run", "pinned", "profiler", "nsys", "sbatch", "salloc"}
-    for name in {*WRAPPER_NAMES, *own} - EVERYWHERE:
+    for name in IMITATED.split():
         _script(tools / name, WRAPPER)
     for name in ("unnamed", "strace"):  # no scripts, which might start ranks themselves
         shutil.copy("/bin/true", tools / name)
@@ -187,11 +192,23 @@ exec "$@"
     assert load_traffic(tmp_path / "a.prof").ranks == 2
 
 
-def test_containers_of_other_nodes_are_shown_what_they_have(tmp_path):
-    own = exec_folders("p.place", ExecOptions(report_dir=tmp_path, home="a:1:b"))
-    assert own == own_folders()
-    here = exec_folders("p.place", ExecOptions(report_dir=tmp_path))
-    assert here == [*own, Path("p.place").absolute(), tmp_path]
+@pytest.mark.parametrize("host", ["n1", HERE])
+def test_containers_are_shown_what_their_node_has(host, tmp_path):
+    """Files of a run are here alone: a container elsewhere that mounts them would not start."""
+    for name in ("srun", "apptainer"):
+        _script(tmp_path / name, "#!/bin/sh\n")
+    place = tmp_path / "p.place"
+    save_placement(plan := placement([host] * 2, [0, 1], [None] * 2), place)
+    job = {
+        "SLURM_JOB_NODELIST": host,
+        "SLURM_MPI_TYPE": "pmix",
+        "PATH": f"{tmp_path}:/usr/bin:/bin",
+    }
+    line = [str(tmp_path / "srun"), *["-n", "2", "apptainer", "exec", "a.sif", "./app"]]
+    words = run_placed(line, plan, place, environment=job, tell=lambda *_: None).launched
+    files = [str(place), words[words.index("--report") + 1]] if host == HERE else []
+    shown = [word.removeprefix("--bind=") for word in words if word.startswith("--bind=")]
+    assert shown == [*map(str, own_folders()), *files]
 
 
 def test_what_a_command_starts():
@@ -208,8 +225,9 @@ def test_what_a_command_starts():
 def test_the_users_own(monkeypatch):
     monkeypatch.setenv("TOPOSEAT_WRAPPERS", "with-modules, pin=2")
     assert unwrapped(("pin", "0", "1", "with-modules", "./app")).program == ("./app",)
+    monkeypatch.setenv("TOPOSEAT_WRAPPERS", "pin=x")
     with pytest.raises(UsageError, match="pin=x"):
-        own_wrappers({"TOPOSEAT_WRAPPERS": "pin=x"})
+        unwrapped(("pin", "./app"))
 
 
 def test_cpus_of_a_wrapper_are_said(site):
