@@ -2,10 +2,12 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
 from tests.emulation.stand_in import output_of
+from toposeat.emulation import machine_text
 from toposeat.model.topology import ComponentKind, LinkKind
 from toposeat.topology import read_topology
 
@@ -108,3 +110,14 @@ def test_pairs_with_nvlink_have_a_pcie_distance_too():
     print(*(told[0, other].value for other in (1, 2, 3)))
     """
     assert output_of(program, machine="rtx-4-crossed-bridges").split() == ["PHB", "NODE", "NODE"]
+
+
+def test_compute_capabilities_are_those_that_nvidia_lists():
+    listed = """K20m 35, K40m 35, Tesla K80 37, P100-PCIE-16GB 60, V100-SXM2-32GB 70, T4 75,
+        GeForce RTX 2080 Ti 75, A100-SXM4-80GB 80, A30 80, A10 86, GeForce RTX 3090 86, A6000 86,
+        GeForce RTX 4090 89, L40S 89, GH200 480GB 90, H20 90, H800 90, GB200 100"""
+    names, capabilities = zip(*(each.rsplit(" ", 1) for each in listed.split(",")), strict=True)
+    machine = read_topology("pcie:2:3:3")
+    devices = tuple(replace(d, name=n) for d, n in zip(machine.devices, names, strict=True))
+    lines = machine_text(replace(machine, devices=devices)).splitlines()
+    assert [line.split()[4] for line in lines if line.startswith("device ")] == [*capabilities]

@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 from toposeat.errors import InputError, UsageError
+from toposeat.model.capability import compute_capability
 from toposeat.model.graph import neighbours, shortest
 from toposeat.model.path_class import class_of_route
 from toposeat.model.processor import CPU_KEY, CPU_NAME, processor_of
@@ -40,22 +41,7 @@ IPC_OPEN_S = 90e-6  # Open MPI's notes on opening a CUDA IPC handle
 DEFAULT_MEMORY_BYTES = 16 * 2**30
 DEFAULT_COPY_BYTES_PER_S = 200e9
 
-_CAPABILITY = (  # product name contains -> compute capability times ten
-    ("K20", 35),
-    ("K40", 35),
-    ("K80", 37),
-    ("P100", 60),
-    ("V100", 70),
-    ("2080", 75),
-    ("T4", 75),
-    ("A100", 80),
-    ("3090", 86),
-    ("L40", 89),
-    ("4090", 89),
-    ("H100", 90),
-    ("H200", 90),
-    ("B200", 100),
-)
+_USUAL_CAPABILITY = 70
 _PCIE_1_X16 = 3e9  # bytes/s that copies reach; every generation doubles it
 _PORTS = {
     ComponentKind.NVSWITCH: "switch-port",
@@ -171,7 +157,7 @@ class _Writer:
             device.pci_bus_id or f"0000:{16 + number:02x}:00.0",
             device.uuid
             or f"GPU-{uuid.uuid5(uuid.NAMESPACE_OID, f'{self.topology.name}/{number}')}",
-            next((value for part, value in _CAPABILITY if part in device.name), 70),
+            compute_capability(device.name) or _USUAL_CAPABILITY,
             *self._pcie(device),
             device.memory_bytes or DEFAULT_MEMORY_BYTES,
             f"{(copy.value if copy else DEFAULT_COPY_BYTES_PER_S) * self.scale:.17g}",

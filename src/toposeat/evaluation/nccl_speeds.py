@@ -8,13 +8,12 @@ move bytes by loads and stores, and reach less than copy engines on some links: 
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 from numpy.typing import NDArray
 
 from toposeat.evaluation.network import NetworkArrays
 from toposeat.evaluation.route_numbers import device_routes
+from toposeat.model.capability import compute_capability
 from toposeat.model.processor import Processor, processor_of
 from toposeat.model.quantity import is_of_this_machine
 from toposeat.model.topology import ComponentKind, LinkKind, Topology, Vendor
@@ -26,15 +25,6 @@ STOP_BELOW = 0.49
 Floats = NDArray[np.float64]
 _GB = 1e9
 _NVSWITCH = ComponentKind.NVSWITCH
-_CAPABILITIES = (  # by what the name of a device holds
-    (r"P100", 60),
-    (r"V100", 70),
-    (r"TITAN RTX|RTX 20|QUADRO RTX|Quadro RTX", 75),
-    (r"A[18]00|A30\b", 80),
-    (r"RTX 30|RTX A[456]|A40\b|A10\b|A6000", 86),
-    (r"H[12]00|H800|H20\b", 90),
-    (r"B[123]00", 100),
-)
 _USUAL = 80  # where the name tells none
 _NVLINK = {  # bytes/s of a lane, from the compute capability on; older ones count as 80
     100: 40.1 * _GB,
@@ -78,13 +68,8 @@ _ON_DIE = 1e13
 
 def generation(topology: Topology) -> int:
     """The compute capability of the first device, 90 for 9.0; 80 where its name does not tell."""
-    return _capability(topology.devices[0].name if topology.devices else "") or _USUAL
-
-
-def _capability(name: str) -> int | None:
-    if told := re.fullmatch(r"sm_(\d+)", name):
-        return int(told[1])
-    return next((each for pattern, each in _CAPABILITIES if re.search(pattern, name)), None)
+    name = topology.devices[0].name if topology.devices else ""
+    return compute_capability(name) or _USUAL
 
 
 def levels(capability: int) -> NDArray[np.float64]:
@@ -155,7 +140,7 @@ class Kernels:
             if link.kind is LinkKind.PCIE and len(ends) == 1:
                 self._pcie.append(at)
             elif link.kind is LinkKind.NVLINK and joined.issuperset(link.ends) and rate.value:
-                known = [c for c in _OF_NVLINK if c <= (_capability(ends[0].name) or 0)]
+                known = [c for c in _OF_NVLINK if c <= (compute_capability(ends[0].name) or 0)]
                 if known:
                     share = np.array(_OF_NVLINK[known[-1]])
                     self._of_links[:, at] = share * (flow.value / rate.value)
