@@ -5,6 +5,7 @@ A reader of all of ELF and DWARF costs twenty times as much, at the start of eve
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -118,11 +119,8 @@ class _File:
 
     def defines(self, number: int, names: bytes, symbol: str) -> bool:
         """Whether a table of symbols has one of this name that the file itself defines."""
-        word, places = symbol.encode() + b"\0", set()
-        at = names.find(word)
-        while at >= 0:  # a name may be the end of another one
-            places.add(at)
-            at = names.find(word, at + 1)
+        word = re.escape(symbol.encode() + b"\0")  # a name may be the end of another one
+        places = {found.start() for found in re.finditer(word, names)}
         return bool(places) and any(
             each[0] in places and each[self.owner] != 0 for each in self.rows(number, self.symbol)
         )

@@ -151,7 +151,7 @@ def _place(builder: GraphBuilder, known: Topology, nic: Nic) -> str | None:
             while (vertex := above.get(way[-1])) and vertex not in way:
                 way.append(vertex)
             exact = [v for v in way[1:] if kinds[v] is wanted][which:]
-            if found := [*exact[:1], *(v for v in way[1:] if kinds[v] in _OUTER)]:
+            if found := [*exact, *(v for v in way[1:] if kinds[v] in _OUTER)]:
                 return found[0]
     nodes = [
         c.id
