@@ -18,13 +18,7 @@ def test_a_real_run(mpi, repeats, tmp_path, capfd, monkeypatch):
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("TOPOSEAT_CACHE_DIR", str(tmp_path))
     argv = ["compare", "stencil2d:2x2,weight=3", "-t", "tree:2:2", "--sizes", "1,64K"]
-    argv += [
-        "--repeats",
-        str(repeats),
-        "--random",
-        "1",
-        "--json",
-    ]
+    argv += ["--repeats", str(repeats), "--random", "1", "--json"]
     argv += ["--", str(mpi.mpirun), *mpi.run_flags, "-n", "4"]
     assert main(argv) == 0
     document = json.loads(capfd.readouterr().out)
@@ -37,7 +31,8 @@ def test_a_real_run(mpi, repeats, tmp_path, capfd, monkeypatch):
         assert min(result["default_s"] + result["again_s"]) > 0
         assert result["control"]["count"] == repeats
         assert (placed["gain"]["low"] is None) == (repeats == 1)
-        assert placed["predicted"] >= 0
+        default_s, placed_s = result["predicted_s"]
+        assert 0 < placed["predicted"] == pytest.approx(1 - placed_s / default_s)
         assert result["command"][:1] == [str(mpi.mpirun)]
     assert not list(Path.cwd().glob(".toposeat-compare-*"))
 

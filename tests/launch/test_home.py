@@ -443,10 +443,13 @@ def test_ranks_that_never_come_are_waited_for_with_patience(connect, tmp_path, m
         assert refusal_lines(home.verdicts, 2)[1:] == ["  rank 0: was not heard"]
 
 
-def test_who_says_nothing_is_dropped(connect, tmp_path, monkeypatch):
+def test_who_says_nothing_or_half_a_greeting_is_dropped(connect, tmp_path, monkeypatch):
     monkeypatch.setattr("toposeat.launch.home._GREETING_S", 0.1)
     with home_of(tmp_path) as home:
-        assert connect(home).is_closed()
+        silent, halting = connect(home), connect(home)
+        halting.socket.sendall(frame(HELLO, VERSION, b"n" * 32)[:20])
+        assert silent.is_closed()
+        assert halting.is_closed()
 
 
 def test_it_ends_at_once_whatever_is_connected(connect, tmp_path, monkeypatch):
