@@ -22,13 +22,6 @@ from toposeat.launch import (
     named_stack,
     stack_of,
 )
-from toposeat.launch.stack_rules import (
-    STEERING,
-    has_cuda_ipc,
-    settings_of,
-    with_cuda_ipc,
-    without_cuda_ipc,
-)
 from toposeat.model.protocol import Basis, StackKind
 from toposeat.model.route import CopyProtocol
 from toposeat.topology import read_topology
@@ -137,15 +130,15 @@ names = st.sampled_from(["all", "sm", "rc", "tcp", "cuda", "cuda_copy", "cuda_ip
 @given(st.lists(names, max_size=4), st.booleans())
 def test_tls_is_changed_in_cuda_ipc_only(chosen, negated):
     tls = ("^" if negated else "") + ",".join(chosen)
-    assert has_cuda_ipc(with_cuda_ipc(tls))
-    assert not has_cuda_ipc(without_cuda_ipc(tls))
-    if "cuda" not in chosen and "all" not in chosen and chosen:
-        others = set(chosen) - {"cuda_ipc"}
-        changes = [with_cuda_ipc(tls), without_cuda_ipc(tls)] if others else []
-        for changed in changes:
-            if changed != "all":
-                assert changed.startswith("^") == negated
-                assert set(changed.lstrip("^").split(",")) - {"cuda_ipc"} == others
+    given = {"UCX_TLS": tls, "UCX_RNDV_SCHEME": "put_zcopy"}
+    for setting in named_stack("openmpi-ucx", given).settings:
+        changed = given | setting.variables | {"UCX_RNDV_SCHEME": "put_zcopy"}
+        direct = named_stack("openmpi-ucx", changed).rule.pieces == ((0, PUT),)
+        assert direct == (setting.name != "through the host")
+        others, value = set(chosen) - {"cuda_ipc"}, changed["UCX_TLS"]
+        if not {"cuda", "all"} & set(chosen) and others and value != "all":
+            assert value.startswith("^") == negated
+            assert set(value.lstrip("^").split(",")) - {"cuda_ipc"} == others
 
 
 def test_ucx_knows_every_variable_that_is_named():
@@ -162,9 +155,9 @@ def test_ucx_knows_every_variable_that_is_named():
         environment = {**node.environment(found.environment()), "TOPOSEAT_EMULATOR_QUIET": "1"}
         done = ran([program, "-c"], env=environment, check=True)
     known = {line.partition("=")[0] for line in done.stdout.splitlines()}
-    settings = settings_of(StackKind.OPENMPI_UCX, {})
-    assert {name for each in settings for name in each.variables} <= known
-    assert set(STEERING[StackKind.OPENMPI_UCX]) <= known
+    found = named_stack("openmpi-ucx", dict.fromkeys(known, "1"))
+    assert {name for each in found.settings for name in each.variables} <= known
+    assert len(found.variables) == 9  # of so many that are looked for
 
 
 def test_mpich_says_its_defaults_and_knows_every_variable():
@@ -177,6 +170,6 @@ def test_mpich_says_its_defaults_and_knows_every_variable():
         pytest.skip("no MPICH with mpivars")
     found = stack_of([str(mpich[0].mpirun), "-n", "2", "./a"], dict(os.environ))
     assert found.kind is StackKind.MPICH
-    assert len(found.settings) == len(settings_of(StackKind.MPICH, {}))  # none was dropped
+    assert len(found.settings) == len(named_stack("mpich", {}).settings)  # none was dropped
     assert any("from 1048576 bytes" in s.text for s in found.statements)
     assert any(s.basis is Basis.KNOWN for s in found.statements)

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from tests.support.catalogue import CATALOGUE
 from toposeat.errors import InputError, UsageError
 from toposeat.mapping import seat_ranks, with_reserved_cpus
-from toposeat.mapping.cpu_share import share_cpus
 from toposeat.model.cpu_list import format_cpu_list, parse_cpu_list
 from toposeat.model.quantity import nominal
 from toposeat.model.topology import (
@@ -28,8 +27,28 @@ from toposeat.model.topology import (
 from toposeat.topology import read_topology
 
 pools = st.dictionaries(
-    st.integers(0, 20), st.sets(st.integers(0, 40), min_size=1).map(lambda s: tuple(sorted(s)))
+    st.integers(0, 20),
+    st.sets(st.integers(0, 40), min_size=1).map(lambda s: tuple(sorted(s))),
+    min_size=1,
 )
+
+
+def shared(pools, cores=(), caches=()):
+    """The CPUs of ranks whose devices are near these, on a node of such cores and caches."""
+    devices = tuple(
+        Device(id=f"d{at}", index=at, host="n1", cpus=format_cpu_list(pools[rank]))
+        for at, rank in enumerate(sorted(pools))
+    )
+    known = {
+        name: tuple(format_cpu_list(sorted(each)) for each in parts)
+        for name, parts in (("cores", cores), ("caches", caches))
+    }
+    node = Component(id="numa0", kind=ComponentKind.NUMA, host="n1", **known)
+    machine = Topology(origin="test", devices=devices, components=(node,))
+    seats = seat_ranks(machine, len(pools), range(len(pools))).seats
+    return {
+        rank: parse_cpu_list(seat.cpus) for rank, seat in zip(sorted(pools), seats, strict=True)
+    }
 
 
 @given(st.sets(st.integers(0, 300), min_size=1))
@@ -47,7 +66,7 @@ def test_bad_cpu_list():
 
 @given(pools)
 def test_shares_are_subsets_and_never_empty(pools):
-    shares = share_cpus(pools)
+    shares = shared(pools)
     assert shares.keys() == pools.keys()
     for rank, cpus in shares.items():
         assert cpus
@@ -57,7 +76,7 @@ def test_shares_are_subsets_and_never_empty(pools):
 @given(st.integers(1, 16), st.integers(0, 64))
 def test_equal_pools_are_shared_evenly(ranks, extra):
     pool = tuple(range(100, 100 + ranks + extra))
-    shares = share_cpus(dict.fromkeys(range(ranks), pool))
+    shares = shared(dict.fromkeys(range(ranks), pool))
     given = [cpu for cpus in shares.values() for cpu in cpus]
     assert sorted(given) == list(pool)
     sizes = {len(cpus) for cpus in shares.values()}
@@ -66,13 +85,13 @@ def test_equal_pools_are_shared_evenly(ranks, extra):
 
 def test_both_threads_of_a_core_stay_together():
     pool = parse_cpu_list("0-7,32-39")  # 32 is the second thread of core 0
-    shares = share_cpus({0: pool, 1: pool})
+    shares = shared({0: pool, 1: pool})
     assert [format_cpu_list(shares[rank]) for rank in (0, 1)] == ["0-3,32-35", "4-7,36-39"]
 
 
 def test_threads_of_a_core_stay_together_where_ranks_do_not_divide_cores():
     pool = parse_cpu_list("0-7,32-39")
-    shares = share_cpus(dict.fromkeys(range(3), pool))
+    shares = shared(dict.fromkeys(range(3), pool))
     assert [format_cpu_list(shares[rank]) for rank in range(3)] == [
         "0-2,32-34",
         "3-5,35-37",
@@ -82,17 +101,17 @@ def test_threads_of_a_core_stay_together_where_ranks_do_not_divide_cores():
 
 def test_cores_that_are_known_are_given_whole():
     cores = [frozenset((2 * core, 2 * core + 1)) for core in range(8)]  # neighbours, as on POWER
-    shares = share_cpus(dict.fromkeys(range(3), tuple(range(16))), cores)
+    shares = shared(dict.fromkeys(range(3), tuple(range(16))), cores)
     assert [format_cpu_list(shares[rank]) for rank in range(3)] == ["0-5", "6-11", "12-15"]
-    overlapping = share_cpus({0: tuple(range(8)), 1: tuple(range(4, 12))}, cores)
+    overlapping = shared({0: tuple(range(8)), 1: tuple(range(4, 12))}, cores)
     assert [format_cpu_list(overlapping[rank]) for rank in (0, 1)] == ["0-5", "6-11"]
 
 
 def test_more_ranks_than_cores_have_single_threads():
     cores = [frozenset((0, 4)), frozenset((1, 5))]
-    shares = share_cpus(dict.fromkeys(range(3), (0, 1, 4, 5)), cores)
+    shares = shared(dict.fromkeys(range(3), (0, 1, 4, 5)), cores)
     assert [shares[rank] for rank in range(3)] == [(0, 4), (1,), (5,)]
-    unlike = share_cpus({0: (0, 1, 4, 5), 1: (1, 5), 2: (1, 5)}, cores)
+    unlike = shared({0: (0, 1, 4, 5), 1: (1, 5), 2: (1, 5)}, cores)
     assert sorted(unlike.values()) == [(0, 4), (1,), (5,)]
 
 
@@ -107,7 +126,7 @@ def test_no_core_is_cut_where_there_are_enough(threads, ranges):
         rank: tuple(range(threads * first, threads * min(64, first + count)))
         for rank, (first, count) in enumerate(ranges)
     }
-    shares = share_cpus(pools, cores)
+    shares = shared(pools, cores)
     cut = [c for c in cores if any(0 < len(c.intersection(s)) < threads for s in shares.values())]
     if all(count >= len(ranges) for _, count in ranges):
         assert not cut
@@ -123,13 +142,13 @@ def test_whole_caches_where_they_divide_evenly():
         (4, ["0,16", "1,17", "2-4,18-20", "5-7,21-23"]),
         (3, ["0-2,16-18", "3-5,19-21", "6-7,22-23"]),
     ):
-        given = share_cpus(dict.fromkeys(range(ranks), pool), cores, caches)
+        given = shared(dict.fromkeys(range(ranks), pool), cores, caches)
         assert [format_cpu_list(given[rank]) for rank in range(ranks)] == shares
 
 
 def test_threads_of_overlapping_pools():
     lists = ("0-3,8-11", "0-2,8-10", "2-3,10-11")
-    shares = share_cpus(dict(enumerate(map(parse_cpu_list, lists))))
+    shares = shared(dict(enumerate(map(parse_cpu_list, lists))))
     assert [format_cpu_list(shares[rank]) for rank in range(3)] == ["1,9", "0,8", "2-3,10-11"]
 
 
@@ -144,7 +163,7 @@ def test_no_two_ranks_on_a_core_where_each_can_have_one(threads, wanted):
         for rank, cores in enumerate(wanted)
     }
     known = [frozenset(core + 12 * thread for thread in range(threads)) for core in range(12)]
-    shares = share_cpus(pools, known)
+    shares = shared(pools, known)
     taken = [{cpu % 12 for cpu in cpus} for cpus in shares.values()]
     if any(len(set(chosen)) == len(wanted) for chosen in itertools.product(*wanted)):
         assert sum(map(len, taken)) == len(set().union(*taken))
@@ -184,12 +203,12 @@ def _cores_as_listed(listed, name):
 
 
 def test_fewer_cpus_than_ranks_are_shared_singly():
-    shares = share_cpus(dict.fromkeys(range(5), (4, 5)))
+    shares = shared(dict.fromkeys(range(5), (4, 5)))
     assert [shares[rank] for rank in range(5)] == [(4,), (5,), (4,), (5,), (4,)]
 
 
 def test_overlapping_pools_stay_disjoint():
-    shares = share_cpus({0: (0, 1, 2, 3), 1: (2, 3), 2: (8, 9)})
+    shares = shared({0: (0, 1, 2, 3), 1: (2, 3), 2: (8, 9)})
     assert shares == {0: (0, 1), 1: (2, 3), 2: (8, 9)}
 
 
