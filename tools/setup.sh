@@ -133,7 +133,7 @@ install_pyopencl() { # a client of lent devices; its tests are in its sdist alon
   local into=.venv/share/pyopencl sources
   [ ! -d "$into/test" ] || return 0
   sources=$(mktemp -d)
-  pip_install pyopencl &&
+  pip_install pyopencl --no-compile &&
     .venv/bin/python -m pip download --quiet --disable-pip-version-check --no-deps --require-hashes \
       --no-binary pyopencl --no-build-isolation --dest "$sources" \
       -r <(sed -n '/^pyopencl==/,/[^\\]$/p' packaging/lock/pyopencl.txt) &&
@@ -162,20 +162,23 @@ if ! venv_fits; then
 fi
 check_floor pip "$(.venv/bin/python -m pip --version | cut -d' ' -f2)" ".venv/bin/python -m pip install --upgrade pip"
 say "installing Python packages for $purpose"
-install_mpi & # also to lint the programs that include mpi.h
-mpi=$!
+{ # into folders of their own, and a package that no other lock has
+  install_mpi # also to lint the programs that include mpi.h
+  if [ "$purpose" != lint ]; then
+    pip_install emulated || say "without libucx-cu12: no gain by the clock on emulated GPUs"
+  fi
+} &
+beside=$!
+# Half of pip's time goes into compiling modules, of which tests and lint import a part.
 case $purpose in
-  test) locks=(test docs) ;;
-  lint) locks=(lint test) ;;
+  test) locks=(test docs --no-compile) ;;
+  lint) locks=(lint test --no-compile) ;;
   bench) locks=(test) ;;
   docs | release) locks=("$purpose") ;;
   *) locks=() ;;
 esac
 pip_install run build "${locks[@]}"
-wait "$mpi"
-if [ "$purpose" != lint ]; then
-  pip_install emulated || say "without libucx-cu12: no gain by the clock on emulated GPUs"
-fi
+wait "$beside"
 if [ "$purpose" = test ]; then
   install_pyopencl || say "without pyopencl: no test of it on lent devices"
 fi
