@@ -1,6 +1,5 @@
 """A signal while a verb runs jobs: its exit code, one line, no process and no file left behind."""
 
-import argparse
 import os
 import signal
 import subprocess
@@ -14,9 +13,9 @@ import pytest
 from tests.support.four_gpus import node
 from tests.support.interposed import compile_c
 from tests.support.mpi import FEW_MPI_NAMES
-from tests.support.processes import LONGEST_S
+from tests.support.processes import LONGEST_S, executable
 from toposeat import read_traffic
-from toposeat.cli.command import require_launch
+from toposeat.cli.main import main
 from toposeat.mapping import seat_ranks
 from toposeat.model.placement_file import save_placement
 from toposeat.model.traffic import TrafficKind
@@ -32,14 +31,19 @@ def mpirun(mpi):
     return [str(mpi.mpirun), *mpi.run_flags, "-n", "2"]
 
 
-def test_jobs_of_a_service_are_started_with_the_line_that_ends_them(capsys):
-    for launch, line in ((["srun", "./a"], "scancel JOB.STEP"), (["mpirun", "./a"], "")):
-        assert require_launch(argparse.Namespace(launch=launch), "run") == launch
+def test_jobs_of_a_service_are_started_with_the_line_that_ends_them(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    for name in ("srun", "orterun"):
+        executable(tmp_path / name, "#!/bin/sh\nexit 7\n")
+    for words, line in (
+        (["srun"], "scancel JOB.STEP"),
+        (["orterun"], ""),
+        (["--dry-run", "srun"], ""),
+    ):
+        main(["profile", *words, "-n", "2", "true"])
         err = capsys.readouterr().err
         assert line in err
-        assert err.startswith("note: if toposeat is killed") == bool(line)
-    require_launch(argparse.Namespace(launch=["srun", "./a"], dry_run=True), "run")
-    assert not capsys.readouterr().err
+        assert err.startswith("note: if toposeat is killed") == bool(line), err
 
 
 @pytest.mark.mpi

@@ -4,7 +4,6 @@ import pytest
 
 from tests.mapping.test_node_order import NAMES, leaves_of_four
 from toposeat.evaluation import Evaluator, group_rate
-from toposeat.evaluation.channels import Channels, double_tree
 from toposeat.mapping import SlotEvaluator, join_hosts, map_traffic, shape_of_network
 from toposeat.model.topology import LinkKind
 from toposeat.profile import pattern_traffic
@@ -54,6 +53,15 @@ def test_a_group_on_two_hosts_uses_all_their_nics():
     assert phase.seconds == pytest.approx(volume / inside)
 
 
+def test_of_gpus_that_share_a_nic_one_sends_and_the_other_receives():
+    """Over each of four channels a quarter of what trees send, which is 16/30 of a ring's bytes."""
+    job = "llm:tp=16,pp=1,dp=1"
+    (volume,) = {each.bytes for each in pattern_traffic(job).groups}
+    links = evaluated(joined(NAMES[:2], node="dgx-1v"), job).links
+    own = [each.bytes / volume for each in links if "pcie:gpu" in each.link]
+    assert own == pytest.approx([16 / 30 / 4] * 16)
+
+
 def test_the_order_of_hosts_gains_on_tapered_leaves_without_a_proof():
     """Two hosts on each of two leaves, taper 4: interleaved the uplinks carry all twice."""
     job = "llm:tp=1,pp=1,dp=32"
@@ -71,18 +79,6 @@ def test_trays_on_one_switch_are_one_node():
     (phase,) = evaluated(rack, job).phases
     assert phase.seconds == pytest.approx(volume / 721.8e9)
     assert map_traffic(rack, pattern_traffic(job)).certificate.proved
-
-
-def test_channels_go_by_the_nics_in_order():
-    """Two nodes of four places; NIC 0 is near places 0, 1 and 4, 5, NIC 1 near the others."""
-    channels = Channels(lambda place: place // 4, lambda place: (0, place % 4 // 2))
-    assert channels.units([5, 1, 4, 0]) == [(4, 5), (0, 1)]
-    both = channels.units(range(8))
-    assert list(channels.hops(both)) == [(1, 4, 2), (3, 6, 2), (5, 0, 2), (7, 2, 2)]
-    assert list(channels.hops(channels.units([0, 1, 2, 6]))) == [(1, 6, 1), (6, 0, 1)]
-    assert not list(channels.hops(channels.units([0, 1, 2])))
-    few = Channels(lambda place: place // 4, lambda place: (0, place % 4 // 2), most=1)
-    assert few.count(both) == 1
 
 
 def test_joined_trays_of_a_domain_are_one_node(tmp_path):
@@ -120,39 +116,3 @@ def test_a_domain_of_hosts_without_a_switch_is_left_out(tmp_path):
     machine = join_hosts(read_network(f"{conf},domain=2"), nodes)
     assert any("domain is left out" in line for line in machine.report)
     assert machine.routes == join_hosts(read_network(conf), nodes).routes
-
-
-@pytest.mark.parametrize("nodes", range(2, 20))
-def test_both_trees_reach_every_node_by_two_children_at_most(nodes):
-    edges = list(double_tree(nodes))
-    for tree in (edges[::2], edges[1::2]):
-        parent = dict(tree)
-        (root,) = set(range(nodes)) - set(parent)
-        depth = []
-        for node in range(nodes):
-            above = [node]
-            while above[-1] != root:
-                above.append(parent[above[-1]])
-                assert len(above) <= nodes
-            depth.append(len(above) - 1)
-        assert max(depth) <= nodes.bit_length()
-        assert max((list(parent.values()).count(node) for node in range(nodes)), default=0) <= 2
-    if nodes % 2 == 0:  # a leaf of the one tree is inside the other
-        leaves = [
-            set(range(nodes)) - set(dict(tree).values()) for tree in (edges[::2], edges[1::2])
-        ]
-        assert leaves[0].isdisjoint(leaves[1])
-
-
-def test_the_tree_of_sixteen_nodes():
-    parents = dict(list(double_tree(16))[::2])
-    assert [parents[node] for node in (1, 2, 3, 4, 8, 12, 14, 15)] == [2, 4, 2, 8, 0, 8, 12, 14]
-    assert dict(list(double_tree(6))[::2]) == {1: 2, 2: 4, 3: 2, 4: 0, 5: 4}
-
-
-def test_trees_go_by_the_channels_of_rings():
-    channels = Channels(lambda place: place // 4, lambda place: (place // 4, place % 2))
-    hops = list(channels.tree_hops([(0, 1, 2, 3), (4, 5), (8, 9)]))
-    assert len(hops) == 2 * 2 * 2 * 2  # edges of each tree, trees, directions, channels
-    assert {parts for _, _, parts in hops} == {4}
-    assert all(source % 2 == target % 2 for source, target, _ in hops)

@@ -19,17 +19,21 @@ def clock(tmp_path, *program, repeats=2, pattern):
     found = find_installations()
     if not found:
         pytest.skip("no MPI here")
-    placement = seat_ranks(read_topology("power9-4"), 2, (3, 1), metadata={})
+    command = (*found[0].launch_words(2), *program)
+    return clocked(tmp_path, command, repeats, pattern, found[0].environment())
+
+
+def clocked(tmp_path, command, repeats, pattern, environment=None):
+    ranks = 1 if environment is None else 2
+    placement = seat_ranks(read_topology("power9-4"), ranks, (3, 1)[:ranks], metadata={})
     path = tmp_path / "p.place"
     save_placement(placement, path, overwrite=True)
     candidate = pipeline.Candidate(name="mine", placement=placement, path=path, predicted=0.25)
     return pipeline.clock_placements(
-        pipeline.ClockPlan(
-            command=(*found[0].launch_words(2), *program), repeats=repeats, pattern=pattern
-        ),
+        pipeline.ClockPlan(command=command, repeats=repeats, pattern=pattern),
         [candidate],
         progress=lambda done, of: None,
-        environment=found[0].environment(),
+        environment=environment,
     )
 
 
@@ -66,3 +70,27 @@ def test_predicted_seconds_stand_beside_the_clocked(tmp_path):
     assert next(row for row in rows if row[:1] == ["default"])[-3:] == ["200", "ms", "1.25"]
     assert next(row for row in rows if row[:1] == ["mine"])[-1] == "1.00"
     assert form_of(both)["predicted_s"] == [0.2, 0.25]
+
+
+@pytest.mark.parametrize(
+    ("default", "placed", "deviation", "student"),  # t of 95 % by tables
+    [
+        (4.0, [5.0], None, None),
+        (2.0, [1.0, 1.2], 0.1 / 2**0.5, 12.706),
+        (2.0, [1.0, 1.2, 0.8], 0.1, 4.303),
+        (2.0, [1.0, 1.2, 0.8, 1.2, 0.8], 0.1, 2.776),
+    ],
+)
+def test_the_gain_is_the_mean_of_pairs_with_students_interval(
+    tmp_path, default, placed, deviation, student
+):
+    times = tmp_path / "times"
+    times.write_text("".join(f"{default} s\n{each} s\n{default} s\n" for each in placed))
+    script = f"head -n 1 {times}; sed -i 1d {times}"
+    found = clocked(tmp_path, ("sh", "-c", script), len(placed), r"([0-9.]+) s")
+    assert found.orders[0].seconds == tuple(placed)
+    gain, mean = found.orders[0].gain, 1 - sum(placed) / len(placed) / default
+    half = student and student * deviation / len(placed) ** 0.5
+    expected = (mean, deviation, half and mean - half, half and mean + half)
+    assert (gain.mean, gain.deviation, gain.low, gain.high) == pytest.approx(expected)
+    assert found.control.mean == 0
