@@ -119,10 +119,6 @@ def read_file(path: Path) -> FileText:
 
 def decoded(data: bytes, path: Path) -> FileText:
     """The text of a file's bytes; see `read_file`."""
-    if len(data) > MAX_BYTES:
-        raise InputError(
-            f"larger than {MAX_BYTES >> 20} MiB: not a topology", path=path, hint=_HINT
-        )
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         try:
             return FileText(data.decode("utf-16"), path)
