@@ -103,6 +103,13 @@ def connect():
         yield one
 
 
+@pytest.fixture
+def endless(monkeypatch):
+    """Nobody is dropped for being late: what closes a connection is what was said."""
+    for patience in ("_GREETING_S", "_STALLED_S", "PATIENCE_S"):
+        monkeypatch.setattr(f"toposeat.launch.home.{patience}", 1e6)
+
+
 def home_of(folder, **options):
     given = {"placement": SEATS_OF_FOUR.encode(), "expected": ANY_NAME, **options}
     return Home(folder, **given)
@@ -120,7 +127,7 @@ def home_of(folder, **options):
         b"GET / HTTP/1.1\r\nHost: a\r\n\r\n",
     ],
 )
-def test_who_says_something_else_first_is_shown_the_door(connect, tmp_path, first):
+def test_who_says_something_else_first_is_shown_the_door(connect, tmp_path, endless, first):
     with home_of(tmp_path) as home:
         peer = connect(home)
         peer.socket.sendall(first)
@@ -129,7 +136,7 @@ def test_who_says_something_else_first_is_shown_the_door(connect, tmp_path, firs
     assert list(tmp_path.iterdir()) == []
 
 
-def test_who_does_not_hold_the_key_is_shown_the_door(connect, tmp_path):
+def test_who_does_not_hold_the_key_is_shown_the_door(connect, tmp_path, endless):
     with home_of(tmp_path) as home:
         known = connect(home)
         nonce = known.challenge()
@@ -163,7 +170,7 @@ def test_the_key_is_in_no_word_that_others_can_read(tmp_path):
         frame(PRESENT, 0, b"four ranks"),
     ],
 )
-def test_amounts_without_measure_close_the_connection(connect, tmp_path, second):
+def test_amounts_without_measure_close_the_connection(connect, tmp_path, endless, second):
     with home_of(tmp_path, ranks=1) as home:
         peer = connect(home).hello(b"n1") if second[3] != SEATS else connect(home).hello()
         peer.socket.sendall(second)
@@ -452,9 +459,7 @@ def test_who_says_nothing_or_half_a_greeting_is_dropped(connect, tmp_path, monke
         assert halting.is_closed()
 
 
-def test_it_ends_at_once_whatever_is_connected(connect, tmp_path, monkeypatch):
-    for patience in ("_GREETING_S", "_STALLED_S", "PATIENCE_S"):
-        monkeypatch.setattr(f"toposeat.launch.home.{patience}", 1e6)
+def test_it_ends_at_once_whatever_is_connected(connect, tmp_path, monkeypatch, endless):
     monkeypatch.setattr("toposeat.launch.home_job.PATIENCE_S", 1e6)
     with home_of(tmp_path, ranks=2) as home:
         peers = [connect(home), connect(home).hello(b"n1"), connect(home).hello()]
