@@ -15,9 +15,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.cluster import toposeat
-from tests.support.processes import ran
+from tests.support.processes import executable, ran
 from toposeat.cli.main import main
-from toposeat.launch.lent_files import Told, ToldDevice, lending, lent_folder, write_lent
 from toposeat.model.files import encode_json
 from toposeat.model.lent import (
     BORROWED_SCHEMA,
@@ -465,21 +464,17 @@ def test_a_device_that_does_not_answer_is_not_free(environment, lend, tmp_path):
     gone = tmp_path / "gone"
     with socket.socket(socket.AF_UNIX) as proxy:
         proxy.bind(str(gone))
-    root = lent_folder(environment)
-    device = ToldDevice(index=0, name="x")
-    told = Told(host=socket.gethostname(), unix=str(gone), devices=(device,))
-    with lending(root) as folder:
-        write_lent(folder, "0" * 64, 0.0, [told])
-        assert [each["is_silent"] for each in devices(environment)] == [True]
-        lend()
-        assert [each["is_silent"] for each in devices(environment)] == [True, False]
-        listed = run(environment, "borrow").stdout.splitlines()
-        assert [line.rpartition("  ")[2].strip() for line in listed[1:]] == [
-            "does not answer",
-            "free",
-        ]
-        _, result = borrowed(environment, "--strict", "--", sys.executable, COPY, "1000")
-        assert result["seats"][0]["devices"][0]["id"] != devices(environment)[0]["id"]
+    told = {"toposeat_clproxy": 1, "host": socket.gethostname(), "unix": str(gone)}
+    said = json.dumps(told | {"devices": [{"index": 0, "name": "x"}]})
+    executable(tmp_path / "srun", f"#!/bin/sh\necho '{said}'\nexec sleep 3600\n")
+    lend("srun", PATH=f"{tmp_path}:{os.environ['PATH']}")
+    assert [each["is_silent"] for each in devices(environment)] == [True]
+    lend()
+    assert [each["is_silent"] for each in devices(environment)] == [True, False]
+    listed = run(environment, "borrow").stdout.splitlines()
+    assert [line.rpartition("  ")[2].strip() for line in listed[1:]] == ["does not answer", "free"]
+    _, result = borrowed(environment, "--strict", "--", sys.executable, COPY, "1000")
+    assert result["seats"][0]["devices"][0]["id"] != devices(environment)[0]["id"]
 
 
 def test_a_device_is_shared_by_as_many_jobs_as_its_lender_says(environment, lend, tmp_path):

@@ -57,21 +57,6 @@ def link(kind, a, b, gb_per_s, *, combined=False, count=1):
     )
 
 
-def device(index, *, name="Tesla K80", numa=0, host="*"):
-    return Device(
-        id=f"gpu{index}",
-        index=index,
-        host=host,
-        vendor=Vendor.NVIDIA,
-        name=name,
-        pci_bus_id=f"0000:{index + 4:02x}:00.0",
-        uuid=f"GPU-{index:08d}",
-        numa_node=numa,
-        cpus=f"{8 * (numa or 0)}-{8 * (numa or 0) + 7}",
-        memory_bytes=12 * 2**30,
-    )
-
-
 def shortest_routes(devices, links, targets=()):
     """Breadth-first routes from every device to every device and `targets`."""
     near = {}
@@ -126,38 +111,18 @@ def k80_16():
     return recorded("k80-16")
 
 
+def one_device():
+    return recorded("one")
+
+
+def switch_box(devices=16):
+    """All devices on two crossbars with a trunk between them, as on two baseboards."""
+    return recorded(f"switch-box-{devices}")
+
+
 def mesh_8():
     """A hybrid cube mesh over a PCIe tree: two packages, four switches, four NICs."""
     return recorded("mesh-8")
-
-
-def switch_box(devices_count=16):
-    """All devices on two crossbars with a trunk between them, as on two baseboards."""
-    devices = tuple(
-        device(i, name="V100-SXM3", numa=i * 2 // devices_count) for i in range(devices_count)
-    )
-    half = devices_count // 2
-    components = [
-        Component(id=f"nvswitch{b}", kind=ComponentKind.NVSWITCH, name=f"NVSwitch board {b}")
-        for b in range(2)
-    ]
-    links = [
-        link(LinkKind.NVLINK, f"gpu{i}", f"nvswitch{i // half}", 132, count=6)
-        for i in range(devices_count)
-    ]
-    links.append(link(LinkKind.NVLINK, "nvswitch0", "nvswitch1", 1056, count=48))
-    return Topology(
-        name="switch-box",
-        origin="written by hand",
-        devices=devices,
-        components=tuple(components),
-        links=tuple(links),
-        routes=shortest_routes(devices, links),
-    )
-
-
-def one_device():
-    return Topology(name="one", origin="written by hand", devices=(device(0),))
 
 
 def cluster(hosts=8, per_host=8):

@@ -44,12 +44,7 @@ from toposeat.model.runs import (
     SeatVerdict,
 )
 from toposeat.model.topology import (
-    Component,
-    ComponentKind,
     Device,
-    LinkKind,
-    Nic,
-    PcieState,
     Topology,
 )
 from toposeat.model.traffic import (
@@ -124,76 +119,6 @@ def one_way():
     return replace(tree, routes=tuple(known))
 
 
-def chain():
-    """The middle device forwards, so both its links carry traffic of others."""
-    devices = tuple(Device(id=f"g{i}", index=i, forwards=True) for i in range(3))
-    links = [samples.link(LinkKind.XGMI, f"g{i}", f"g{i + 1}", 36) for i in range(2)]
-    return bare("chain", devices, links, routes=samples.shortest_routes(devices, links))
-
-
-def bare(name, devices, links=(), **more):
-    return Topology(name=name, origin="test", devices=tuple(devices), links=tuple(links), **more)
-
-
-def crossed():
-    """Devices follow the tree, not their numbers."""
-    switches = [Component(id=f"switch{s}", kind=ComponentKind.SWITCH) for s in range(2)]
-    links = [samples.link(LinkKind.PCIE, f"gpu{i}", f"switch{i % 2}", 12) for i in range(4)]
-    return bare("crossed", map(samples.device, range(4)), links, components=tuple(switches))
-
-
-def nic_on_a_device():
-    """The NIC stands beside its device."""
-    links = [
-        samples.link(LinkKind.PCIE, "nic0", "gpu1", 25),
-        samples.link(LinkKind.XGMI, "gpu0", "gpu1", 50),
-    ]
-    nics = (Nic(id="nic0", index=0),)
-    return bare("frontier-like", map(samples.device, range(3)), links, nics=nics)
-
-
-def two_ways_up():
-    """The second way up is no part of the tree; two components are named by what is known."""
-    components = (
-        Component(id="package0", kind=ComponentKind.PACKAGE),
-        Component(id="hb", kind=ComponentKind.HOST_BRIDGE, pci_bus_id="0000:00:00.0"),
-        Component(id="odd", kind=ComponentKind.SWITCH),
-    )
-    links = [
-        samples.link(LinkKind.PCIE, "gpu0", "odd", 12),
-        samples.link(LinkKind.PCIE, "odd", "hb", 12),
-        samples.link(LinkKind.PCIE, "hb", "package0", 12),
-        samples.link(LinkKind.C2C, "gpu0", "package0", 450),
-    ]
-    return bare("c2c", [samples.device(0)], links, components=components)
-
-
-def changed_tree():
-    """A device on half of its lanes, a NIC that is down, one link measured, one device hidden."""
-    tree = samples.small_tree()
-    narrow = replace(tree.devices[0], pcie=PcieState(width=8, max_width=16))
-    nic = replace(tree.nics[0], bytes_per_s=Quantity(25e9), active=False)
-    first = replace(tree.links[0], forward_bytes_per_s=samples.measured(11e9))
-    return replace(
-        tree,
-        devices=(narrow, *tree.devices[1:]),
-        nics=(nic,),
-        links=(first, *tree.links[1:]),
-        hidden=("0000:99:00.0",),
-    )
-
-
-def directed_tree():
-    """One pair was measured, in each direction by itself."""
-    caps = {("gpu0", "gpu1"): 9.9e9, ("gpu1", "gpu0"): 6.63e9}
-
-    def change(route):
-        ends = route.source, route.target
-        return rated(route, caps[ends]) if ends in caps else route
-
-    return routes(samples.small_tree(), change)
-
-
 def hostile_tree():
     tree = samples.small_tree()
     first = replace(tree.devices[0], name=EVIL, uuid=EVIL)
@@ -213,19 +138,24 @@ CATALOGUE = [
     (replace(samples.switch_box(16), sources=("Who: what, x",)), None),
 ]
 
+# Files of `machines/`: in `chain` the middle device forwards what others send; of `two-ways-up` the
+# second way is no part of the tree; `changed-tree` has a device on half of its lanes, a NIC that is
+# down, a measured link and a hidden device; of `directed-tree` one pair was measured each way.
 VIEWS |= {
     "topology": topology(samples.small_tree()),
     "topology mesh": topology(samples.mesh_8()),
     "topology 64 devices": topology(samples.switch_box(64)),
     "topology crooked": topology(crooked()),
-    "topology directed": topology(directed_tree()),
-    "topology changed": topology(changed_tree()),
-    "topology chain": topology(chain()),
-    "topology crossed": topology(crossed()),
-    "topology nic on a device": topology(nic_on_a_device()),
-    "topology two ways up": topology(two_ways_up()),
+    "topology directed": topology(samples.recorded("directed-tree")),
+    "topology changed": topology(samples.recorded("changed-tree")),
+    "topology chain": topology(samples.recorded("chain")),
+    "topology crossed": topology(replace(samples.recorded("crossed"), routes=(), report=())),
+    "topology nic on a device": topology(samples.recorded("nic-on-a-device")),
+    "topology two ways up": topology(samples.recorded("two-ways-up")),
     "topology hosts": topology(samples.cluster(2, 2)),
-    "topology bare": topology(bare("bare", [Device(id="g", index=0)])),
+    "topology bare": topology(
+        Topology(name="bare", origin="test", devices=(Device(id="g", index=0),))
+    ),
     "topology with a route less": topology(one_way()),
     "topology of the catalogue": topology(read_topology("k80-16")),
     "topology rack": topology(read_topology("gb200-nvl72")),
