@@ -45,11 +45,15 @@ def test_a_kfd_tree_alone(tmp_path, below, packed):
 
 
 def test_a_whole_tree_takes_the_way_of_live_discovery(tmp_path):
-    """KFD, PCI and NUMA of one machine joined by PCI bus id."""
+    """KFD, PCI and NUMA of one machine joined by PCI bus id; lists of CPUs may be masks."""
     four_mi100(FakeSysfs(tmp_path / "node7" / "sys"))
+    for bus, mask in {10: "0," * 2047 + "ff", 20: "0," * 2048 + "ff", 30: "none"}.items():
+        pci = tmp_path / f"node7/sys/bus/pci/devices/0000:{bus}:00.0"
+        (pci / "local_cpulist").rename(pci / "local_cpus")
+        (pci / "local_cpus").write_text(mask)
     topology = read_topology(tmp_path / "node7")
     assert topology.origin == "saved sysfs"
-    assert [d.cpus for d in topology.devices] == ["0-31", "0-31", "32-63", "32-63"]
+    assert [d.cpus for d in topology.devices] == ["0-7", None, None, "32-63"]
     xgmi = [x for x in topology.links if x.kind is LinkKind.XGMI]
     assert len(xgmi) == 6
     assert {x.forward_bytes_per_s.value for x in xgmi} == {46e9}
