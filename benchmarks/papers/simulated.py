@@ -12,7 +12,7 @@ from benchmarks.referee.simgrid import compile_for_smpi, run_on_smpi, smpi_colle
 
 from toposeat.launch.microbench import (
     FLAGS,
-    PROGRAM,
+    MICROBENCH,
     microbench_arguments,
     microbench_sources,
     parse_microbench,
@@ -30,7 +30,7 @@ def simulated_program() -> Iterator[Path]:
         ToposeatError: the program does not compile.
     """
     with job_folder("papers") as folder:
-        program = folder / PROGRAM
+        program = folder / MICROBENCH
         compile_for_smpi(microbench_sources(), program, [*FLAGS, "-ldl"])
         yield program
 
