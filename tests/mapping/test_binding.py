@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,18 +12,12 @@ from tests.support.catalogue import CATALOGUE
 from toposeat.errors import InputError, UsageError
 from toposeat.mapping import seat_ranks, with_reserved_cpus
 from toposeat.model.cpu_list import format_cpu_list, parse_cpu_list
-from toposeat.model.quantity import nominal
 from toposeat.model.topology import (
     Component,
     ComponentKind,
     Device,
-    Link,
-    LinkKind,
     Nic,
-    PathClass,
-    Route,
     Topology,
-    Vendor,
 )
 from toposeat.topology import read_topology
 
@@ -214,59 +209,7 @@ def test_overlapping_pools_stay_disjoint():
 
 def two_sockets():
     """Four devices and three NICs; NICs a and b hang at socket 0 beside devices 0 and 1."""
-    links = []
-    routes = []
-
-    def join(a, b, path):
-        name = f"{a}-{b}"
-        links.append(
-            Link(
-                id=name,
-                kind=LinkKind.PCIE,
-                ends=(a, b),
-                forward_bytes_per_s=nominal(1e9),
-                backward_bytes_per_s=nominal(1e9),
-                latency_s=nominal(1e-6),
-            )
-        )
-        routes.append(Route(source=a, target=b, links=(name,), path_class=path))
-
-    for device in range(4):
-        for nic, home in (("a", 0), ("b", 0), ("c", 1)):
-            near = PathClass.PXB if device // 2 == home else PathClass.SYS
-            join(f"d{device}", nic, near)
-    return Topology(
-        name="two sockets",
-        origin="test",
-        devices=tuple(
-            Device(
-                id=f"d{i}",
-                index=i,
-                host="n1",
-                vendor=Vendor.NVIDIA,
-                pci_bus_id=f"0000:0{i}:00.0",
-                uuid=f"GPU-{i}",
-                numa_node=i // 2,
-                cpus="0-15" if i < 2 else "8-31",
-            )
-            for i in range(4)
-        ),
-        nics=tuple(
-            Nic(id=name, index=i, host="n1", name=f"mlx5_{i}") for i, name in enumerate("abc")
-        ),
-        components=tuple(
-            Component(
-                id=f"numa{i}",
-                kind=ComponentKind.NUMA,
-                host="n1",
-                numa_node=i,
-                cpus=f"{16 * i}-{16 * i + 15}",
-            )
-            for i in range(2)
-        ),
-        links=tuple(links),
-        routes=tuple(routes),
-    )
+    return read_topology(Path(__file__).with_name("two-sockets.json"))
 
 
 def test_seats_follow_the_device():

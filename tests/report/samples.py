@@ -8,6 +8,7 @@ from collections import deque
 from pathlib import Path
 
 import numpy as np
+from msgspec import json
 
 from toposeat import mapping as mapper
 from toposeat import pipeline
@@ -99,6 +100,11 @@ def _route(source, target, links):
 def recorded(name):
     """A machine of `machines/`."""
     return read_topology(HERE / f"{name}.json")
+
+
+def noun(name, form):
+    """Another noun of `machines/`."""
+    return json.decode((HERE / f"{name}.json").read_text(), type=form)
 
 
 def small_tree():

@@ -22,24 +22,14 @@ from tests.report.profile_samples import full_profile
 from toposeat.mapping import map_traffic
 from toposeat.model.evaluation import Certificate, PhaseTime
 from toposeat.model.health import (
-    Finding,
     Health,
-    JobOrder,
-    OrderEffect,
-    PossibleGain,
-    Severity,
     Shape,
-    Wiring,
 )
-from toposeat.model.placement import HostDevice, Placement, Seat
-from toposeat.model.placement_file import PLACEMENT_SCHEMA
+from toposeat.model.placement_file import PLACEMENT_SCHEMA, load_placement
 from toposeat.model.quantity import Premises, Quantity, Source
 from toposeat.model.result_file import RUN_SCHEMA
 from toposeat.model.runs import (
-    ClockedOrder,
     ClockedPattern,
-    ClockedResult,
-    Gain,
     RealisedSeat,
     SeatVerdict,
 )
@@ -211,39 +201,15 @@ FORMS["run"] = lambda: document(RUN_SCHEMA, run())
 
 # Health
 
-GAIN = PossibleGain(
-    pattern="ring:4",
-    kind="pipeline",
-    default_s=2e-3,
-    placed_s=1e-3,
-    bound_s=0.9e-3,
-    proved=False,
-    device_of_rank=(0, 2, 1, 3),
-)
-PIPELINE = OrderEffect(
-    kind="pipeline", patterns=("ring:4", "ring:4,wrap"), ranges=((0.25, 0.5), (0.0, 0.0))
-)
-HALO = OrderEffect(kind="2-D halo", patterns=("stencil2d:2x2",), ranges=((-1.5, 0.1),))
-ORDER = JobOrder(device_of_rank=(0, 2, 1, 3), effects=(PIPELINE, HALO), kinds=("pipeline",))
-HEALTH = Health(
-    wiring=Wiring(shape=Shape.SWITCHED, reason="PCIe switches join D0-D1, D2-D3"),
-    gains=(GAIN,),
-    orders=(ORDER,),
-    findings=(
-        Finding(
-            severity=Severity.FAULT, code="pcie-width", subject="D3", detail="x8", hint="reseat"
-        ),
-        Finding(severity=Severity.DOUBT, code="nic-far", subject="", detail="far"),
-    ),
-    node=(Finding(severity=Severity.OK, code="host", subject="node07", detail="64 CPUs"),),
-)
-HARMLESS = replace(HEALTH, orders=(JobOrder(device_of_rank=(0, 2, 1, 3), effects=(PIPELINE,)),))
+HEALTH = samples.noun("health", Health)
+ORDER = HEALTH.orders[0]
+HARMLESS = replace(HEALTH, orders=(replace(ORDER, effects=ORDER.effects[:1], kinds=()),))
 NOTHING_TO_GAIN = Health(
-    wiring=Wiring(shape=Shape.UNIFORM, reason="all alike"),
-    gains=(replace(GAIN, placed_s=2e-3, bound_s=2e-3, proved=True),),
+    wiring=replace(HEALTH.wiring, shape=Shape.UNIFORM, reason="all alike"),
+    gains=(replace(HEALTH.gains[0], placed_s=2e-3, bound_s=2e-3, proved=True),),
 )
-HOSTILE_FINDING = Finding(
-    severity=Severity.FAULT, code="x", subject=EVIL + "a" * 200, detail=EVIL, hint="h" * 90
+HOSTILE_FINDING = replace(
+    HEALTH.findings[0], code="x", subject=EVIL + "a" * 200, detail=EVIL, hint="h" * 90
 )
 
 
@@ -257,7 +223,7 @@ VIEWS |= {
     "health without a machine": health(Health(findings=HEALTH.findings[:1]), machine=lambda: None),
     "health nothing to gain": health(NOTHING_TO_GAIN),
     "health unknown wiring": health(
-        replace(HEALTH, wiring=Wiring(shape=Shape.UNKNOWN, reason="hidden"))
+        replace(HEALTH, wiring=replace(HEALTH.wiring, shape=Shape.UNKNOWN, reason="hidden"))
     ),
     "health hostile": health(Health(findings=(HOSTILE_FINDING,))),
 }
@@ -575,16 +541,7 @@ FORMS["mapping without numbers"] = not_a_number
 
 # Placements and comparisons
 
-SEATS = (
-    Seat(rank=0, local_rank=0, index=2, pci_bus_id="0000:07:00.0", cpus="0-7"),
-    Seat(rank=1, local_rank=1, index=0, pci_bus_id="0000:04:00.0", cpus="8-15"),
-)
-PLACEMENT = Placement(
-    seats=SEATS,
-    devices_of_host={"*": (HostDevice(index=0), HostDevice(index=2))},
-    vendor="nvidia",
-    metadata={"objective": "time", "verdict": "Predicted gain.", "costs": "100"},
-)
+PLACEMENT = load_placement(samples.HERE / "app.place")
 SWAPPED = mapped(TREE, (0, 2, 1, 3))
 ROWS = [("default", SWAPPED.default), ("bad.place", SWAPPED.placed)]
 VIEWS |= {
@@ -598,44 +555,8 @@ FORMS["comparison"] = lambda: comparison_json(ROWS, TREE[0].name, TREE[1])
 # What was clocked
 
 
-def gain(mean, low, high):
-    return Gain(mean=mean, deviation=0.01, low=low, high=high, count=5)
-
-
-def clocked(*orders, **more):
-    """Orders by name: seconds, gain and what was predicted."""
-    return ClockedResult(
-        what="wall time of the slowest rank, per exchange",
-        command=("mpirun", "-n", "2"),
-        host="box",
-        started_at="2026-11-29T10:00:00Z",
-        default_s=(2e-3, 2e-3),
-        again_s=(2e-3, 2e-3),
-        control=gain(0.002, -0.01, 0.014),
-        orders=tuple(
-            ClockedOrder(name=name, seconds=(each, each), gain=found, predicted=predicted)
-            for name, each, found, predicted in orders
-        ),
-        **more,
-    )
-
-
-RANDOM = ("random", 3e-3, gain(-0.2, -0.3, -0.1), None)
-CLEAR = clocked(("placed", 1e-3, gain(0.5, 0.49, 0.51), 0.55), RANDOM)
-NOISY = clocked(("placed", 1e-3, gain(0.01, -0.05, 0.07), 0.55), RANDOM)
-PATTERN = ClockedPattern(
-    pattern="ring:2",
-    ranks=2,
-    topology="box",
-    device_of_rank=(1, 0),
-    is_default_kept=False,
-    randoms=4,
-    buffers="host",
-    algorithm="",
-    mpi="an MPI",
-    sizes=(1, 2**20),
-    results=(NOISY, CLEAR),
-)
+PATTERN = samples.noun("pattern", ClockedPattern)
+NOISY, CLEAR = PATTERN.results
 STAND_IN = tuple(replace(each, emulated="k80-16") for each in PATTERN.results)
 
 
