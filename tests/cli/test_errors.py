@@ -54,24 +54,6 @@ def refused(capsys, argv, exit_code, *words):
         assert word in err
 
 
-@pytest.mark.parametrize(
-    ("damage", "words"),
-    [
-        (lambda text: "".join(text.splitlines(True)[:3]), ["GPU2"]),
-        (lambda text: text.replace("PIX", "PIZ", 1), ["PIZ", "m.txt:2"]),
-        (lambda text: "", ["m.txt"]),
-        (lambda text: "NVIDIA-SMI has failed\n", ["m.txt"]),
-    ],
-    ids=["missing-rows", "unknown-token", "empty", "error-only"],
-)
-def test_damaged_matrix(tmp_path, capsys, damage, words):
-    assert callable(damage)
-    source, target = tmp_path / "m.txt", tmp_path / "out.json"
-    source.write_text(damage(GOOD_MATRIX))
-    refused(capsys, ["discover", "-t", str(source), "-o", str(target)], 1, *words)
-    assert not target.exists()
-
-
 def test_a_matrix_that_ends_within_a_row_is_used_without_it(tmp_path, capsys):
     source = tmp_path / "m.txt"
     source.write_text(GOOD_MATRIX[: GOOD_MATRIX.index("GPU3\tSYS") + 9])
@@ -89,13 +71,6 @@ def test_a_word_that_both_halves_say_is_a_value(tmp_path, capsys):
     classes = {(r["source"], r["target"]): r["path_class"] for r in found["pairs"]}
     assert classes["gpu0", "gpu1"] == classes["gpu3", "gpu2"] == "UNKNOWN"
     assert classes["gpu0", "gpu2"] == "SYS"
-
-
-def test_the_undamaged_matrix_is_read(tmp_path, capsys):
-    source = tmp_path / "m.txt"
-    source.write_text(GOOD_MATRIX)
-    assert main(["discover", "-t", str(source), "--json"]) == 0
-    assert len(json.loads(capsys.readouterr().out)["devices"]) == 4
 
 
 def test_truncated_topology(tmp_path, capsys):

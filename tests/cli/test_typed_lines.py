@@ -21,6 +21,10 @@ TEXTS = {
     "topo.txt": "\tGPU0\tGPU1\tGPU2\tGPU3\tCPU Affinity\n"
     "GPU0\t X \tPIX\tSYS\tSYS\t0-7\nGPU1\tPIX\t X \tSYS\tSYS\t0-7\n"
     "GPU2\tSYS\tSYS\t X \tPIX\t8-15\nGPU3\tSYS\tSYS\tPIX\t X \t8-15\n",
+    "short.txt": "\tGPU0\tGPU1\tGPU2\tCPU Affinity\nGPU0\t X \tPIX\tSYS\t0-7\n",
+    "piz.txt": "\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tPIZ\t0-7\nGPU1\tPIX\t X \t0-7\n",
+    "empty.txt": "",
+    "error.txt": "NVIDIA-SMI has failed\n",
     "smi.txt": "Sat Nov 28 18:00:00 2026\n+-------+\n| NVIDIA-SMI 560.35.03 |\n|-------+\n",
     "gpus.csv": "index, name, pci.bus_id\n"
     + "".join(f"{n}, NVIDIA A40, 00000000:{n}8:00.0\n" for n in range(4)),

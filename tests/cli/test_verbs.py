@@ -193,23 +193,6 @@ def test_merge_says_damage_loudly(tmp_path, capsys):
     assert "warning: 1 damaged records are left out: rank-1-1000.tpsrec" in said
 
 
-@pytest.mark.parametrize(
-    ("words", "cause"),
-    [
-        (["--merge", "."], "--merge needs a file to write"),
-        (["--merge", ".", "-o", "x", "--", "true"], "--merge runs no command"),
-        (["--merge", "no/such", "-o", "x"], "no such folder of traffic records"),
-    ],
-)
-def test_merge_used_wrongly(words, cause, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    assert main(["profile", *words]) in (1, 2)
-    captured = capsys.readouterr().err
-    assert cause in captured
-    assert "hint:" in captured
-    assert not (tmp_path / "x").exists()
-
-
 def test_the_catalogue_lists_machines_and_networks(capsys):
     assert main(["discover", "--list"]) == 0
     lines = capsys.readouterr().out.splitlines()
