@@ -115,6 +115,17 @@ def test_nothing_tells(tmp_path):
         choose_abi(line("/bin/true"), {**env, "TOPOSEAT_MPI_ABI": "lam"})
 
 
+def test_the_mpirun_on_path_is_none_of_python_s_nor_of_a_container_s(tmp_path):
+    executable(tmp_path / "mpirun", "#!/bin/sh\necho 'mpirun (Open MPI) 5.0.11'\n")
+    env = {"PATH": str(tmp_path)}
+    assert choose_abi(line("/bin/true"), env) == "ompi"
+    for words in ("/usr/bin/python3", "apptainer exec image.sif ./app"):
+        program, kind = tuple(words.split()), LauncherKind.SRUN
+        launched = LaunchLine(kind=kind, launcher=("srun",), program=program, ranks=2)
+        with pytest.raises(ToposeatError, match="cannot tell which MPI"):
+            choose_abi(launched, env)
+
+
 def test_static_mpi_is_refused(tmp_path):
     program = tmp_path / "static"
     subprocess.run(["gcc", "-o", program, OWN / "static.c"], check=True)

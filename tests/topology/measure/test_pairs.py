@@ -61,6 +61,8 @@ def test_every_pair_is_measured_whatever_the_budget():
     for protocol in ("get", "staged"):
         found = results.bandwidth(protocol)
         assert np.isnan(found).sum() == 16  # the diagonal
+    times = {key[3]: len(found.seconds) for key, found in results.of.items()}
+    assert times[LATENCY_BYTES] > times[LARGE_BYTES] > 1  # short ones vary more, and cost little
 
 
 def test_a_pair_without_peer_access_is_known_as_staged():
