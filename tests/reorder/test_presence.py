@@ -32,7 +32,7 @@ def _at(ranks, do):
 
 def _run(mpi, build_dir, before=(), *, arguments=(), variables=None):
     """The new rank of each old one in a row of four, and what toposeat said."""
-    program = compile_c(mpi, PROGRAMS / "row.c", build_dir)
+    program = compile_c(mpi, PROGRAMS / "row.c", build_dir, "-rdynamic")
     command = [*before, program, *arguments]
     done = run_reordered(mpi, NODES, command, variables=variables, limit_s=300)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,5 +1,5 @@
-! Every rank tells of the edge from its role to the next one but two, around: pairs of opposites.
-program pairs
+! Every rank tells of the edge from its role to the other of its pair, by this binding.
+subroutine pairs_{binding}
   {use}
   implicit none
   {include}
@@ -8,7 +8,6 @@ program pairs
   integer :: cart_rank, graph_rank, dist_rank, adjacent_rank, mapped
   integer :: ins, outs, sources(1), targets(1), weights_in(1), weights_out(1)
   logical :: weighted, periods(2)
-  call MPI_Init(ierr)
   call MPI_Comm_rank(MPI_COMM_WORLD, rank, ierr)
   call MPI_Comm_size(MPI_COMM_WORLD, ranks, ierr)
   peer = ieor(rank, 1)
@@ -42,6 +41,5 @@ program pairs
       targets(1) /= sources(1) .or. weights_out(1) /= weights_in(1)) &
     call MPI_Abort(MPI_COMM_WORLD, 5, ierr)
   call MPI_Comm_free(comm, ierr)
-  print '(5i4)', rank, cart_rank, graph_rank, dist_rank, adjacent_rank
-  call MPI_Finalize(ierr)
-end program pairs
+  print '(a, 5i4)', '{binding}', rank, cart_rank, graph_rank, dist_rank, adjacent_rank
+end subroutine pairs_{binding}
