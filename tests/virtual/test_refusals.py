@@ -36,10 +36,11 @@ def test_who_hears_of_a_refused_command(client, faults):
     ]
 
 
-@pytest.mark.parametrize("message", ["none", *MESSAGES])
+@pytest.mark.parametrize("message", ["none", "no Program", *MESSAGES])
 def test_each_refusal_is_heard(client, faults, message):
+    scenario = "built" if "Program" in message else "heard"
     with refusing(faults, f"cl{AS.get(message, message)}") as proxy:
-        done = run(client("refusals", "heard"), proxy.client())
-    code = 0 if message == "none" else OUT_OF_HOST_MEMORY
+        done = run(client("refusals", scenario), proxy.client())
+    code = 0 if message.startswith("no") else OUT_OF_HOST_MEMORY
     assert done.returncode == 3 or not done.stderr
     assert f"{done.stdout}{done.stderr}".endswith(f": {code}\n"), done
