@@ -44,12 +44,11 @@ def shape_of(network, node="rtx-4-crossed-bridges"):
     return shape_of_network(network, read_topology(node))
 
 
-def seconds_of(shape, traffic, hosts):
-    """By the evaluation of whole placements, node by node."""
-    each = shape.slots_per_host
-    ranks = np.arange(traffic.ranks)
+def seconds_of(evaluator, each, hosts):
+    """By the evaluation of whole placements, node by node of `each` slots."""
+    ranks = np.array(evaluator.default)
     slots = np.array(hosts)[ranks // each] * each + ranks % each
-    return SlotEvaluator(shape, traffic).evaluate(slots).predicted_s
+    return evaluator.evaluate(slots).predicted_s
 
 
 @given(
@@ -63,9 +62,10 @@ def test_small_jobs_get_the_best_of_all_orders(sizes, taper, job, data):
     hosts = sum(sizes)
     shape = shape_of(leaves(sizes, taper, data.draw(st.permutations(range(hosts)))))
     traffic = pattern_traffic(job.format(hosts) + ",layers=60")
-    best = min(seconds_of(shape, traffic, list(order)) for order in permutations(range(hosts)))
+    evaluator, each = SlotEvaluator(shape, traffic), shape.slots_per_host
+    best = min(seconds_of(evaluator, each, order) for order in permutations(range(hosts)))
     found = search_orders(shape, traffic, slowest_s=float("inf"), cpu_s=5, seed=1)
-    evaluated = SlotEvaluator(shape, traffic).evaluate(found.slots).predicted_s
+    evaluated = evaluator.evaluate(found.slots).predicted_s
     assert evaluated <= best * (1 + 1e-9)
     assert found.bound_s is None or found.bound_s <= evaluated
 
@@ -200,11 +200,11 @@ def test_the_core_has_the_same_seconds_as_the_evaluation(tmp_path, rails):
     shape = shape_of_network(network, read_topology("hgx-h100"))
     traffic = pattern_traffic("llm:tp=4,pp=2,dp=8,layers=60")
     orders = SlotGroups(shape, traffic).orders(np.arange(64, dtype=np.uint32))
+    evaluator = SlotEvaluator(shape, traffic)
     for seed in range(5):
         hosts = np.random.default_rng(seed).permutation(8).astype(np.uint32)
-        assert sum(orders.seconds(hosts)) == pytest.approx(
-            seconds_of(shape, traffic, hosts.tolist()), rel=1e-9
-        )
+        expected = seconds_of(evaluator, 8, hosts)
+        assert sum(orders.seconds(hosts)) == pytest.approx(expected, rel=1e-9)
 
 
 def test_an_order_that_is_none_is_refused():

@@ -133,10 +133,8 @@ def test_no_allowed_order_has_a_much_smaller_largest_regret(seed):
     result = map_traffic(machines.nominal.topology, traffic, machine=machines)
     default = result.default.device_of_rank
     orders = [default, *(o for o in permutations(range(count)) if o != default)]
-    drawn = [machines.at((at,)).topology for at in range(4)]
-    times = np.array(
-        [[Evaluator(machine, traffic).predicted_s(order) for order in orders] for machine in drawn]
-    )
+    drawn = [Evaluator(machines.at((at,)).topology, traffic) for at in range(4)]
+    times = np.array([[each.predicted_s(order) for order in orders] for each in drawn])
     allowed = _judged(times, 0.01)
     regret = (times / times.min(axis=1, keepdims=True) - 1).max(axis=0)
     at = orders.index(result.device_of_rank)

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, permutations
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from toposeat.model.evaluation import RINGS, TREES
 from toposeat.model.nics import choose_nics
@@ -22,6 +21,7 @@ from toposeat.model.topology import ComponentKind, Topology
 from toposeat.model.traffic import Exchange, Traffic
 
 Unit = tuple[int, ...]  # members of a group on one node, ascending
+Edge = tuple[int, int, float]  # source, target, bytes
 
 
 def tree_parts(
@@ -39,26 +39,19 @@ def tree_parts(
 
 
 class Edges(Messages):
-    """Bytes from one place (or rank) to another, none to itself."""
+    """Bytes from one place (or rank) to another, rounded, none to itself."""
 
-    def add(
-        self, source: ArrayLike, target: ArrayLike, size: ArrayLike, count: ArrayLike = 1
-    ) -> None:
-        """More bytes, rounded."""
-        columns = np.broadcast_arrays(*map(np.atleast_1d, (source, target, size, count)))
-        kept = (columns[0] != columns[1]) & (columns[2] > 0)
-        out, into, nbytes, messages = (column[kept] for column in columns)
-        super().add(out, into, nbytes.round(), messages)
-
-    def extend(self, rows: Sequence[tuple[int, int, float]], messages: int = 1) -> None:
+    def extend(self, rows: Sequence[Edge], messages: int = 1) -> None:
         """Rows of source, target and bytes, each with as many messages."""
-        if rows:
-            source, target, size = zip(*rows, strict=True)
-            self.add(source, target, size, messages)
+        kept = [(a, b, round(size), messages) for a, b, size in rows if a != b and size > 0]
+        self._parts.append(np.array(kept, np.int64).reshape(-1, 4).T)
 
     def all_pairs(self, places: Sequence[int], nbytes: float, messages: int = 1) -> None:
         """The same bytes over each ordered pair."""
-        self.add(np.repeat(places, len(places)), np.tile(places, len(places)), nbytes, messages)
+        source, target = np.repeat(places, len(places)), np.tile(places, len(places))
+        if nbytes > 0:
+            other = source != target
+            self.add(source[other], target[other], round(nbytes), messages)
 
 
 class Channels:
@@ -216,8 +209,8 @@ def search_table(channels: Channels, traffic: Traffic, *, even: bool = False) ->
         for block in blocks:
             steps = len(block) - (len(blocks) > 1)
             if even and len(block) > 1:
-                pairs = len(block) * (len(block) - 1)
-                edges.all_pairs(block, load.bytes * inside * steps / pairs, load.messages)
+                each = load.bytes * inside * steps / (len(block) * (len(block) - 1))
+                rows += [(a, b, each) for a, b in permutations(block, 2)]
                 continue
             chain = pairwise((*block, block[0])[: steps + 1])
             rows += [(a, b, load.bytes * inside) for a, b in chain]

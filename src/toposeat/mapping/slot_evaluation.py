@@ -202,16 +202,18 @@ def _levels(
 ) -> tuple[LevelLoad, ...]:
     """Sums over the links of each name; a combined capacity counts for congestion only."""
     names = links.names
+    name_of_level = np.array([names.index(level.name) for level in links.levels])
+    name_of_link = name_of_level[links.level_of_link]
+    is_hop = np.array([level.is_hop for level in links.levels])[links.level_of_link]
     loads = []
-    for name in names:
-        here = [at for at, level in enumerate(links.levels) if level.name == name]
-        hops = [at for at in here if links.levels[at].is_hop]
-        within = seconds[np.isin(links.level_of_link, here)]
+    for at, name in enumerate(names):
+        here = name_of_link == at
+        within = seconds[here]
         loads.append(
             LevelLoad(
                 level=name,
                 links=int(within.size),
-                bytes=float(nbytes[np.isin(links.level_of_link, hops)].sum()),
+                bytes=float(nbytes[here & is_hop].sum()),
                 max_congestion_s=float(within.max(initial=0.0)),
                 mean_congestion_s=float(within.mean()) if within.size else 0.0,
             )

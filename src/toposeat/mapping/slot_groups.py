@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from toposeat import _core
 from toposeat.evaluation import GroupRates
-from toposeat.evaluation.channels import Channels, Edges, Unit, search_table, tree_parts
+from toposeat.evaluation.channels import Channels, Edge, Edges, Unit, search_table, tree_parts
 from toposeat.evaluation.group_time import Members, PhaseParts, phases_of
 from toposeat.mapping.fabric import Fabric
 from toposeat.mapping.node_links import NodeLinks
@@ -158,12 +158,14 @@ class SlotGroups:
         if phase.flows is not None:
             return 0.0, nbytes, phase.flows, slots
         edges, slowest = Edges(), 0.0
+        rows: list[Edge] = []
         for group in phase.groups:
             own = [int(slots[rank]) for rank in group.ranks]
             if group.exchange.is_ring:
-                slowest = max(slowest, self._ring(group, own, edges, nbytes, by))
+                slowest = max(slowest, self._ring(group, own, rows, nbytes, by))
             else:
                 edges.all_pairs(own, group.bytes)
+        edges.extend(rows)
         return slowest, nbytes, *_over_slots(edges.table())
 
     def orders(self, slots: Slots) -> _core.NodeOrders:
@@ -182,14 +184,14 @@ class SlotGroups:
         return _core.NodeOrders(self._machine, phases)
 
     def _ring(
-        self, group: Members, slots: Sequence[int], edges: Edges, nbytes: Floats, by: str
+        self, group: Members, slots: Sequence[int], edges: list[Edge], nbytes: Floats, by: str
     ) -> float:
         """Add a group's edges between units and its bytes inside them; its seconds inside."""
         units = self._channels.units(slots)
         parts = tree_parts(group.exchange, len(slots), len(units), by)
         hops = self._channels.hops(units) if parts is None else self._channels.tree_hops(units)
         inside, between = (group.bytes * part for part in parts or (1.0, 1.0))
-        edges.extend([(out, into, between / count) for out, into, count in hops])
+        edges += [(out, into, between / count) for out, into, count in hops]
         channels = self._channels.count(units)
         slowest = 0.0
         for unit in units:
@@ -209,10 +211,10 @@ def _sent(slot: int, lasts: Unit) -> float:
     return 1 - lasts.count(slot) / len(lasts) if lasts else 1.0
 
 
-def _chain(unit: Unit, lasts: Unit, nbytes: float, edges: Edges) -> None:
+def _chain(unit: Unit, lasts: Unit, nbytes: float, edges: list[Edge]) -> None:
     """A ring in the order of slots, where a host's inside is not known; open at `lasts`."""
     ring = pairwise((*unit, unit[0]))
-    edges.extend([(here, there, nbytes * _sent(here, lasts)) for here, there in ring])
+    edges += [(here, there, nbytes * _sent(here, lasts)) for here, there in ring]
 
 
 def _over_slots(table: PairTable) -> tuple[_core.RankTraffic, Slots]:
