@@ -29,6 +29,9 @@ from toposeat.topology.told import is_whole
 UPDATE = os.environ.get("TOPOSEAT_UPDATE_GOLDEN")
 
 
+fields_of = cache(msgspec.structs.fields)
+
+
 def words(value):
     """A value in a few words; numbers say where they come from, but for nominal ones."""
     if isinstance(value, Quantity):
@@ -45,7 +48,7 @@ def words(value):
 
 def members(record, *without):
     """All members of a record that are not as they are by default."""
-    fields = [each for each in msgspec.structs.fields(record) if each.name not in without]
+    fields = [each for each in fields_of(type(record)) if each.name not in without]
     told = [(each.name, getattr(record, each.name)) for each in fields]
     return ", ".join(
         f"{name} {words(value)}"

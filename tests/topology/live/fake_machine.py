@@ -23,10 +23,13 @@ class FakeSysfs:
     """Writes files below `root`."""
 
     root: Path
+    made: set = field(default_factory=set)
 
     def write(self, path, text):
         target = self.root / path
-        target.parent.mkdir(parents=True, exist_ok=True)
+        if target.parent not in self.made:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            self.made.add(target.parent)
         target.write_text(text + "\n")
 
     def pci(self, path, *, vendor, pci_class, node=-1, cpus="", speed="8.0 GT/s PCIe", width=16):
