@@ -86,6 +86,17 @@ def test_nothing_moves_where_the_default_is_kept():
     assert explanation.before == explanation.after
 
 
+def test_no_more_ranks_move_than_by_hand():
+    """Symmetries of the stencil and of the tree leave four of the eight where they are."""
+    tree, traffic = read_topology("tree:2:2:2"), pattern_traffic("stencil2d:2x4")
+    devices = tuple(tree.devices[at] for at in (6, 0, 4, 7, 1, 5, 3, 2))
+    machine, by_hand = replace(tree, devices=devices), (0, 3, 4, 1, 2, 5, 6, 7)
+    result = map_traffic(machine, traffic, MapOptions())
+    value = Checker(machine, traffic).value(by_hand, "time", "bandwidth")
+    assert result.certificate.value == pytest.approx(value)
+    assert sum(np.array(result.device_of_rank) != range(8)) <= sum(np.array(by_hand) != range(8))
+
+
 def test_ranks_on_one_device_use_no_links():
     explanation = explained("power9-4", "ring:8,bytes=1e6", constraints=Constraints(slots=2))
     assert any(move.links_after == () for move in explanation.moves)
