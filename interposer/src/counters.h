@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What is cheap enough to be inlined everywhere, and depends on no other file: the clock, the flags
- * that every call reads, and how a counter is increased. */
+/* What is cheap enough to be inlined everywhere: the clock, the flags that every call reads, how a
+ * counter is increased, and where a wrapper's real function is kept. */
 #ifndef TOPOSEAT_COUNTERS_H
 #define TOPOSEAT_COUNTERS_H
 
 #include <time.h>
 
 #include "interposer.h"
+#include "newer.h"
 
 /* Inlined for good: the compiler would make calls of what hundreds of wrappers have in common. */
 #define TPS_FAST static inline __attribute__((always_inline))
@@ -53,8 +54,6 @@ TPS_FAST bool tps__guarded(void) {
 static inline bool tps__recording(void) {
   return __atomic_load_n(&tps__process.recording, __ATOMIC_ACQUIRE);
 }
-
-void tps__see_newer(void); /* newer.h */
 
 /* The real function behind a wrapper, looked up once; NULL as long as the MPI has none. */
 TPS_FAST tps_function *tps__real(tps_function **found, const char *name) {
