@@ -208,16 +208,18 @@ def tables_of_gains(*, quick: bool = False) -> str:
 
 
 def recipe(name: str, version: str) -> Callable[[], str]:
-    """A recipe, of which `version` finds the version, as this one's."""
+    """A recipe, or another file, of which `version` finds the version, with this one."""
     text = (_ROOT / name).read_text(encoding="utf-8")
     assert re.search(version, text), name
     return lambda: re.sub(version, VERSION, text)
 
 
 _CONDA = "packaging/conda/recipe.yaml"
+_CORE = "core/cmake/version.cmake"
 _SPACK = "packaging/spack_repo/toposeat/packages/py_toposeat/package.py"
 PAGES = {
     f"../{_CONDA}": recipe(_CONDA, r'(?<=\n  version: ")[^"]+'),
+    f"../{_CORE}": recipe(_CORE, r'(?<=version ")[^"]+'),
     f"../{_SPACK}": recipe(_SPACK, r'(?<=toposeat-).+(?=\.tar\.gz"\n)|(?<=    version\(")[^"]+'),
     "gain.md": tables_of_gains,
     "reference/formats.md": formats_page,

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.processes import ran
+from toposeat.installed import VERSION
 
 ROOT = Path(__file__).parents[2]
 HEADERS = ROOT / "core" / "include"
@@ -69,6 +70,12 @@ def test_an_installed_core_maps_a_stencil(installed, tmp_path, compiler):
 def test_so_does_one_that_is_a_folder_of_the_project(tmp_path, compiler):
     # Not optimised: in a third of the time, and ccache has it from the second time on.
     check(built(tmp_path, compiler, f"-DTOPOSEAT_CORE={ROOT / 'core'}", "-DCMAKE_BUILD_TYPE=Debug"))
+
+
+def test_the_folder_needs_nothing_around_it(tmp_path):
+    shutil.copytree(ROOT / "core", tmp_path / "core")
+    run("cmake", "-S", tmp_path / "core", "-B", tmp_path / "build", "-DTOPOSEAT_BUILD_TESTS=ON")
+    assert VERSION in (tmp_path / "build" / "toposeatConfigVersion.cmake").read_text()
 
 
 def named():

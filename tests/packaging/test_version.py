@@ -18,6 +18,7 @@ SOURCE = "src/toposeat/installed.py"
 FILES = [SOURCE, "CHANGELOG.md"]
 # Made of the source by tools/generate_reference.py, for those that cannot read it.
 WRITTEN = {
+    "core/cmake/version.cmake",
     "packaging/conda/recipe.yaml",
     "packaging/spack_repo/toposeat/packages/py_toposeat/package.py",
 }
