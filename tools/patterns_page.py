@@ -6,7 +6,8 @@ import io
 from contextlib import redirect_stdout
 
 from toposeat.cli.main import main
-from toposeat.profile.pattern.patterns import DEFAULT_BYTES, PATTERNS
+from toposeat.profile import PATTERNS
+from toposeat.profile.pattern.patterns import DEFAULT_BYTES
 
 _INTRODUCTION = f"""# Traffic patterns
 

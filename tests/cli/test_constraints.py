@@ -16,8 +16,7 @@ from toposeat.mapping import map_traffic
 from toposeat.model.map_options import Constraints, MapOptions
 from toposeat.model.placement_file import load_placement
 from toposeat.profile import read_traffic
-from toposeat.topology import read_topology
-from toposeat.topology.topology_file import save_topology, topology_document
+from toposeat.topology import read_topology, save_topology, topology_document
 
 
 @pytest.fixture

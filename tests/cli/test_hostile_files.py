@@ -6,8 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from toposeat.cli.main import main
-from toposeat.topology import read_topology
-from toposeat.topology.topology_file import topology_document
+from toposeat.topology import read_topology, topology_document
 
 ABSURD = st.one_of(
     st.integers(-(2**63), 2**63),

@@ -10,7 +10,7 @@ from tests.support.processes import executable, ran
 from toposeat import topology
 from toposeat.cli.main import main
 from toposeat.model.placement_file import load_placement, parse_placement
-from toposeat.topology.topology_file import save_topology
+from toposeat.topology import save_topology
 
 TOPOSEAT = str(Path(sys.executable).with_name("toposeat"))
 BRIDGED = "rtx-4-crossed-bridges"

@@ -8,8 +8,7 @@ import sys
 import pytest
 
 from tests.support.processes import executable
-from toposeat.topology import read_topology
-from toposeat.topology.topology_file import save_topology
+from toposeat.topology import read_topology, save_topology
 
 ENTRY = [sys.executable, "-c", "from toposeat.cli.main import entry; entry()"]
 

@@ -14,7 +14,7 @@ from toposeat.cli.main import main
 from toposeat.errors import UnavailableError
 from toposeat.model.traffic_file import save_traffic
 from toposeat.profile import pattern_traffic
-from toposeat.topology.topology_file import save_topology
+from toposeat.topology import save_topology
 
 SEEDS = Path(__file__).parents[1] / "fuzz" / "seeds"
 TEXTS = {

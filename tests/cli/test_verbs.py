@@ -10,8 +10,7 @@ from tests.support.catalogue import CATALOGUE
 from toposeat.cli.main import main
 from toposeat.model.topology import LinkKind, PcieState
 from toposeat.model.traffic_file import load_traffic
-from toposeat.topology import read_topology
-from toposeat.topology.topology_file import save_topology
+from toposeat.topology import read_topology, save_topology
 
 
 def run_json(capsys, *argv):

@@ -21,7 +21,7 @@ from toposeat.model.topology import (
     Topology,
 )
 from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
-from toposeat.profile.pattern.patterns import pattern_traffic
+from toposeat.profile import pattern_traffic
 
 CAPACITIES = st.sampled_from([1.0, 3.0, 10.0, 10.0, 25.0, 40.0, 77.0])
 curves = st.builds(

@@ -5,7 +5,7 @@ import pytest
 from tests.evaluation.machines import congestion_of_level, paper_tree
 from toposeat.evaluation import default_placement, evaluate
 from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
-from toposeat.profile.pattern.patterns import pattern_traffic
+from toposeat.profile import pattern_traffic
 
 # Highest congestion at levels 0..3 in the default order.
 DEFAULT_ORDER = {

@@ -22,8 +22,7 @@ from tests.profile.records.records import write_record
 from toposeat.model.job_folder import RECORD_SUFFIX, TORCH_SUFFIX
 from toposeat.model.placement_file import format_placement, parse_placement
 from toposeat.model.traffic_file import COLUMNS, save_traffic
-from toposeat.profile import read_traffic
-from toposeat.profile.pattern.patterns import PATTERNS, pattern_traffic
+from toposeat.profile import PATTERNS, pattern_traffic, read_traffic
 
 _PLACEMENT = """\
 # toposeat/placement/1

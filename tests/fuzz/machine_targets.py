@@ -9,12 +9,11 @@ from tests.fuzz.target import SEEDS, Target, chosen, text_seeds
 from tests.topology.case_files import FOLDER, cases
 from tests.topology.readers.render import RENDERERS
 from toposeat.errors import InputError, ToposeatError
-from toposeat.topology import catalogue_names, read_topology
+from toposeat.topology import catalogue_names, parse_topology, read_topology, topology_text
 from toposeat.topology.formats import FORMATS, format_of, parse_outputs
 from toposeat.topology.merge import merge_topologies
 from toposeat.topology.readers.file_text import decoded
 from toposeat.topology.told import makes_machine
-from toposeat.topology.topology_file import parse_topology, topology_text
 
 _ROUND_TRIP = 16  # one input of so many goes through a topology file as well
 

@@ -15,8 +15,7 @@ from tests.support.interposed import (
 )
 from tests.support.mpi import MPI_NAMES
 from toposeat.model.traffic import TrafficKind
-from toposeat.profile import profile_run, read_records
-from toposeat.profile.recording.run import NothingRecordedError
+from toposeat.profile import NothingRecordedError, profile_run, read_records
 
 pytestmark = [
     pytest.mark.mpi,

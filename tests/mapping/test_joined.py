@@ -12,8 +12,7 @@ from toposeat.model.map_options import MapOptions
 from toposeat.model.topology import PathClass
 from toposeat.model.traffic import MemorySpace
 from toposeat.report import range_words
-from toposeat.topology.topology_file import parse_topology, topology_text
-from toposeat.topology.visible import without_devices
+from toposeat.topology import parse_topology, topology_text, without_devices
 
 HOSTS = ("n1", "n2", "n3", "n4")
 

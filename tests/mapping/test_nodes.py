@@ -14,7 +14,7 @@ from toposeat.mapping import map_traffic
 from toposeat.model.map_options import MapOptions
 from toposeat.model.placement_file import load_placement
 from toposeat.model.traffic import Traffic
-from toposeat.topology.topology_file import save_topology
+from toposeat.topology import save_topology
 
 NODES = 4
 

@@ -16,10 +16,9 @@ from toposeat.model.scenario import Worth
 from toposeat.model.topology import ComponentKind, Device, FactKind, Vendor
 from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
 from toposeat.profile import pattern_traffic
-from toposeat.topology import facts_of, read_topologies, read_topology
+from toposeat.topology import facts_of, read_topologies, read_topology, save_topology
 from toposeat.topology.graph.graph_builder import GraphBuilder
 from toposeat.topology.product_links import with_inferred_links
-from toposeat.topology.topology_file import save_topology
 
 EPSILON = 1e-9
 MOST_LOST = 0.1

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from tests.model.samples import pair_topology
 from toposeat.errors import InputError, UsageError
 from toposeat.model.files import read_text, replace_atomically, write_atomically
-from toposeat.topology.sources import read_topology
-from toposeat.topology.topology_file import parse_topology, save_topology
+from toposeat.topology import parse_topology, read_topology, save_topology
 
 
 def saved(tmp_path):

@@ -17,8 +17,7 @@ from toposeat.model.result_file import parse_run, save_run
 from toposeat.model.runs import RunRecord
 from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
 from toposeat.model.traffic_file import load_traffic, save_traffic
-from toposeat.topology.sources import read_topology
-from toposeat.topology.topology_file import save_topology
+from toposeat.topology import read_topology, save_topology
 
 PROFILES = literals(Path(__file__).with_name("hostile_profiles.txt"))
 

@@ -9,8 +9,7 @@ from tests.model.samples import pair_topology
 from toposeat.model.quantity import Quantity, Source, nominal
 from toposeat.model.route import CurvePoint, Route, RouteCurve
 from toposeat.model.topology import Component, ComponentKind, Link, LinkKind
-from toposeat.topology.sources import read_topology
-from toposeat.topology.topology_file import save_topology
+from toposeat.topology import read_topology, save_topology
 
 
 def curve(*points):

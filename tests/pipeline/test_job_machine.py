@@ -12,7 +12,7 @@ from toposeat.errors import InputError, UnavailableError, UsageError
 from toposeat.launch import LauncherKind, parse_launch_line
 from toposeat.mapping import seat_ranks
 from toposeat.pipeline import MachineSource, machine_of_job
-from toposeat.topology.topology_file import topology_text
+from toposeat.topology import topology_text
 
 
 @pytest.fixture

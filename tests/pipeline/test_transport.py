@@ -17,8 +17,7 @@ from toposeat.model.processor import CPU_NAME
 from toposeat.model.transport import Staging, nccl_setting
 from toposeat.profile import pattern_traffic
 from toposeat.report import render_health_text
-from toposeat.topology import read_topologies, read_topology, with_peer_access
-from toposeat.topology.topology_file import save_topology
+from toposeat.topology import read_topologies, read_topology, save_topology, with_peer_access
 
 TOPOSEAT = (str(Path(sys.executable).with_name("toposeat")),)
 TOPO = """\

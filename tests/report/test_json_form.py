@@ -13,8 +13,8 @@ from toposeat.report import (
     json_text,
     mapping_json,
 )
-from toposeat.topology.sources import read_topology
-from toposeat.topology.topology_file import TOPOLOGY_SCHEMA, topology_document
+from toposeat.topology import read_topology, topology_document
+from toposeat.topology.topology_file import TOPOLOGY_SCHEMA
 
 
 def test_printed_mapping_can_be_loaded(tmp_path):

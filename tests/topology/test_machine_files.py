@@ -9,11 +9,8 @@ from hypothesis import strategies as st
 from tests.topology.case_files import texts_of
 from toposeat.cli.main import main
 from toposeat.errors import InputError, ToposeatError, UsageError
-from toposeat.topology import catalogue_names, read_topology
-from toposeat.topology.catalogue import (
-    machine_file,
-    machine_path,
-)
+from toposeat.topology import catalogue_names, machine_path, read_topology
+from toposeat.topology.catalogue import machine_file
 from toposeat.topology.catalogue.assembly import members
 
 SMALL = texts_of("machine_file", "two pairs")["mine.toml"]

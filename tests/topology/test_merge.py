@@ -24,9 +24,8 @@ from toposeat.model.topology import (
     PathClass,
     Vendor,
 )
-from toposeat.profile.pattern.patterns import pattern_traffic
-from toposeat.topology import read_topologies, read_topology
-from toposeat.topology.health.checks import findings_of
+from toposeat.profile import pattern_traffic
+from toposeat.topology import findings_of, read_topologies, read_topology
 from toposeat.topology.merge import merge_topologies
 from toposeat.topology.relation import Relation
 from toposeat.topology.told import told_machine

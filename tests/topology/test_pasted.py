@@ -10,10 +10,9 @@ from toposeat.model.processor import CPU_NAME
 from toposeat.model.shell_words import joined_sources
 from toposeat.model.topology import PathClass
 from toposeat.model.visible_list import numbering_note
-from toposeat.topology import read_topologies, read_topology
+from toposeat.topology import parse_topology_text, read_topologies, read_topology
 from toposeat.topology.formats import FORMATS, parse_outputs
 from toposeat.topology.readers.file_text import FileText
-from toposeat.topology.sources import parse_topology_text
 
 MATRIX = """\
         GPU0    GPU1    CPU Affinity    NUMA Affinity

@@ -9,7 +9,7 @@ from toposeat.errors import InputError
 from toposeat.model.processor import CPU_NAME
 from toposeat.model.quantity import Quantity, Source
 from toposeat.model.topology import LinkKind
-from toposeat.topology import read_topologies, read_topology
+from toposeat.topology import read_topologies, read_topology, save_topology, topology_text
 from toposeat.topology.graph.routes import with_routes
 from toposeat.topology.measure import (
     PairResults,
@@ -20,7 +20,6 @@ from toposeat.topology.measure import (
     try_sets,
     with_results,
 )
-from toposeat.topology.topology_file import save_topology, topology_text
 
 
 def premises_of(topology):

@@ -4,8 +4,7 @@ import pytest
 
 from toposeat.model.path_class import DEVICE_LINKS
 from toposeat.model.topology import LinkKind, Vendor
-from toposeat.topology import catalogue_names, products, read_topology
-from toposeat.topology.catalogue import built_in_machines
+from toposeat.topology import built_in_machines, catalogue_names, products, read_topology
 
 
 def _lanes(machine):

@@ -19,8 +19,7 @@ from toposeat.mapping import choose_devices, map_traffic
 from toposeat.model.quantity import Premises
 from toposeat.profile import pattern_traffic
 from toposeat.report import range_words, render_device_set_text
-from toposeat.topology import read_topologies, read_topology
-from toposeat.topology.topology_file import save_topology
+from toposeat.topology import read_topologies, read_topology, save_topology
 
 GB = 1e9
 RELAXED = settings(max_examples=30, deadline=None)

@@ -12,10 +12,10 @@ from tests.topology.readers.render import RENDERERS
 from tests.topology.readers.test_samples import SAMPLES, UUIDS
 from toposeat.errors import InputError
 from toposeat.model.processor import CPU_NAME
+from toposeat.topology import parse_topology_text
 from toposeat.topology.formats import FORMATS, parse_outputs
 from toposeat.topology.readers.file_text import FileText, read_file
 from toposeat.topology.several_outputs import outputs_of
-from toposeat.topology.sources import parse_topology_text
 
 TOPO = RENDERERS["tabs_new"]([["X", "NV4"], ["NV4", "X"]], 2, ["0-15", "16-31"])
 PCIE = RENDERERS["tabs_new"]([["X", "SYS"], ["SYS", "X"]], 2, ["0-15", "16-31"]).replace(

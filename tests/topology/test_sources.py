@@ -7,8 +7,7 @@ import pytest
 from tests.support.catalogue import CATALOGUE
 from tests.topology.readers.render import RENDERERS
 from toposeat.errors import InputError, UsageError
-from toposeat.topology import read_topology
-from toposeat.topology.topology_file import save_topology
+from toposeat.topology import read_topology, save_topology
 
 MATRIX = RENDERERS["tabs_new"]([["X", "PIX"], ["PIX", "X"]], 2, ["0-3", "0-3"])
 

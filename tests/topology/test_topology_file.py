@@ -5,8 +5,7 @@ import dataclasses
 import pytest
 
 from toposeat.model.quantity import Quantity, Source
-from toposeat.topology import read_topology
-from toposeat.topology.topology_file import save_topology
+from toposeat.topology import read_topology, save_topology
 
 
 @pytest.mark.parametrize(

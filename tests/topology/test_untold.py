@@ -19,14 +19,20 @@ from toposeat.model.topology import (
     PathClass,
     Vendor,
 )
-from toposeat.topology import catalogue_names, knowledge_of, read_topologies, read_topology
+from toposeat.topology import (
+    catalogue_names,
+    facts_of,
+    knowledge_of,
+    read_topologies,
+    read_topology,
+    save_topology,
+    untold_pairs,
+)
 from toposeat.topology.merge import merge_topologies
 from toposeat.topology.premises import PCIE_RATE
 from toposeat.topology.product_links import with_inferred_links, without_inferred_links
-from toposeat.topology.scenarios import facts_of
 from toposeat.topology.told import told_machine
-from toposeat.topology.topology_file import save_topology
-from toposeat.topology.untold import untold_affinities, untold_pairs
+from toposeat.topology.untold import untold_affinities
 
 LINKS = "which device links join the GPUs"
 BOX = "tree:2:2:2"  # eight GPUs below switches, no device links

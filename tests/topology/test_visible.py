@@ -8,7 +8,7 @@ from toposeat import launch, mapping, topology
 from toposeat.errors import UnavailableError
 from toposeat.model.placement_file import format_placement, parse_placement
 from toposeat.model.visible_list import order_line
-from toposeat.topology.topology_file import parse_topology, topology_text
+from toposeat.topology import parse_topology, topology_text
 
 
 @pytest.fixture

@@ -107,7 +107,6 @@ def read_machine(source: str | None, *, to_plan: bool = False) -> Topology:
     """
     from toposeat import topology  # noqa: PLC0415
     from toposeat.model.visible_list import numbering_note  # noqa: PLC0415
-    from toposeat.topology.told import FOUND  # noqa: PLC0415
 
     machine = topology.read_topology("this" if source is None else source)
     if to_plan:
@@ -115,7 +114,7 @@ def read_machine(source: str | None, *, to_plan: bool = False) -> Topology:
         tell(*topology.said_of_lists(machine))
     if note := numbering_note(machine):
         tell(note)
-    said = [line for line in machine.report if line.startswith(FOUND)]
+    said = [line for line in machine.report if line.startswith(topology.FOUND)]
     tell(*(f"Found{line[5:]}" for line in said))
     return replace(machine, report=tuple(line for line in machine.report if line not in said))
 

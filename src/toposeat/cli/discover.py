@@ -137,18 +137,14 @@ def _machine_for_nccl(args: argparse.Namespace) -> Topology:
 
 def _document(machine: Topology) -> dict[str, Any]:
     """The machine, and what is known of it."""
-    from toposeat.topology.topology_file import topology_document  # noqa: PLC0415
-
-    members, known = topology_document(machine), topology.knowledge_of(machine)
+    members, known = topology.topology_document(machine), topology.knowledge_of(machine)
     return report.document(members["schema"], members, knowledge=known)
 
 
 def _content(machine: Topology, form: str) -> str:
     """The machine as a topology file, a picture, a page or text."""
-    from toposeat.topology.topology_file import topology_text  # noqa: PLC0415
-
     if form == "json":
-        return topology_text(machine)
+        return topology.topology_text(machine)
     if form == "text":
         return report.render_topology_text(machine)
     if form == "html":

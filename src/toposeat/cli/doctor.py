@@ -30,7 +30,7 @@ from toposeat.model.plural import plural
 from toposeat.model.quantity import WORTH_SAYING
 from toposeat.model.shell_words import names_this
 from toposeat.model.transport import nccl_setting
-from toposeat.topology.health.findings import finding
+from toposeat.topology import finding
 
 if TYPE_CHECKING:
     from toposeat.model.topology import Topology

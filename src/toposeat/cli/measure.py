@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from toposeat import emulation, report
+from toposeat import emulation, report, topology
 from toposeat.cli.command import (
     Command,
     add_flag,
@@ -65,8 +65,6 @@ class MeasureCommand(Command):
 
     def run(self, args: argparse.Namespace) -> int:
         """Measure, show, save."""
-        from toposeat.topology.topology_file import save_topology  # noqa: PLC0415
-
         devices = _devices(args.devices)
         base = read_machine(args.topology) if args.topology is not None else None
         if args.dry_run:
@@ -109,7 +107,7 @@ class MeasureCommand(Command):
         for line in (*unseen, *measure.fallen_back(results, [_PROTOCOL]), *machine.report):
             tell(f"note: {line}")
         if args.output is not None:
-            save_topology(machine, args.output, overwrite=args.force)
+            topology.save_topology(machine, args.output, overwrite=args.force)
             tell(
                 f"Wrote {args.output}",
                 f"Next: toposeat map TRAFFIC -t {quoted(args.output)} -o app.place",

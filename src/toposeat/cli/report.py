@@ -114,7 +114,7 @@ def _views(found: ReportFiles) -> Iterator[_View]:
     """What the files hold, in the order in which it is shown."""
     from toposeat.model.placement_file import PLACEMENT_SCHEMA  # noqa: PLC0415
     from toposeat.model.result_file import RUN_SCHEMA  # noqa: PLC0415
-    from toposeat.topology.topology_file import topology_document  # noqa: PLC0415
+    from toposeat.topology import topology_document  # noqa: PLC0415
 
     topology, traffic = found.topology, found.traffic
     if topology is not None and found.names_machine:

@@ -206,7 +206,7 @@ def save_placement(placement: Placement, path: Path_, *, overwrite: bool = False
 
 def save_topology(topology: Topology, path: Path_, *, overwrite: bool = False) -> None:
     """Write a topology file, whole or not at all, which `read_topology` reads."""
-    from toposeat.topology.topology_file import save_topology as save  # noqa: PLC0415
+    from toposeat.topology import save_topology as save  # noqa: PLC0415 - the argument hides it
 
     given.check_kind(topology, Topology, "topology")
     save(topology, _path(path), overwrite=overwrite)

@@ -22,7 +22,6 @@ from toposeat.model.plural import plural
 from toposeat.model.record import Record
 from toposeat.model.topology import Topology
 from toposeat.pipeline.node_discovery import discovery_command, nodes_of_answers
-from toposeat.topology.topology_file import topology_document
 
 
 class MachineSource(Record, frozen=True, kw_only=True):
@@ -388,7 +387,7 @@ def _devices_of(node: Topology) -> str:
 
 def _kind_of_node(node: Topology) -> str:
     """What equal nodes have in common: all but the names of the node and its devices."""
-    document = topology_document(node)
+    document = topology.topology_document(node)
     for member in ("name", "metadata", "report"):
         document.pop(member, None)
     for member in ("devices", "nics", "components"):

@@ -15,9 +15,7 @@ from toposeat.errors import ToposeatError, UnavailableError
 from toposeat.launch.home_wire import send_home
 from toposeat.launch.ledger import REFUSED_ON_NODES
 from toposeat.model.topology import Device, Topology
-from toposeat.topology.live.discover import discover_this
-from toposeat.topology.topology_file import parse_topology, topology_text
-from toposeat.topology.visible import own_part
+from toposeat.topology import discover_this, own_part, parse_topology, topology_text
 
 _ERROR = ".error"
 

@@ -32,7 +32,7 @@ from toposeat.pipeline.command_words import program_name
 from toposeat.pipeline.job_machine import JobMachine, MachineSource, machine_of_job, runs_here
 from toposeat.pipeline.placing import placement_of
 from toposeat.pipeline.stack_path import StackPath, map_on_path, path_of_stack
-from toposeat.topology.topology_file import save_topology
+from toposeat.topology import save_topology
 
 Progress = Callable[[str], None]
 

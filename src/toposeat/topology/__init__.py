@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from toposeat.topology.graph.staged_routes import through_host_memory, with_nccl_copies
     from toposeat.topology.guest import with_guest
     from toposeat.topology.health.checks import findings_of
+    from toposeat.topology.health.findings import finding
     from toposeat.topology.health.wiring import wiring_of
     from toposeat.topology.live.discover import discover_this
     from toposeat.topology.live.peer_paths import findings_of_paths
@@ -39,7 +40,20 @@ if TYPE_CHECKING:
         read_topology,
         topology_of_rates,
     )
+    from toposeat.topology.told import FOUND
+    from toposeat.topology.topology_file import (
+        parse_topology,
+        save_topology,
+        topology_document,
+        topology_text,
+    )
     from toposeat.topology.untold import knowledge_of, untold_pairs
-    from toposeat.topology.visible import part_of_job, said_of_lists, visible_part, without_devices
+    from toposeat.topology.visible import (
+        own_part,
+        part_of_job,
+        said_of_lists,
+        visible_part,
+        without_devices,
+    )
 else:
     __getattr__ = door(__name__, __file__)

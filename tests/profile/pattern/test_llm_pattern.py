@@ -9,8 +9,8 @@ import pytest
 from toposeat.errors import UsageError
 from toposeat.model.pair_table import PairTable
 from toposeat.model.traffic import Exchange
+from toposeat.profile import pattern_traffic
 from toposeat.profile.pattern.llm import models
-from toposeat.profile.pattern.patterns import pattern_traffic
 from toposeat.report import render_traffic_text
 
 LAYERS, HIDDEN, TOKENS, BATCHES = 4, 64, 128, 3

@@ -8,7 +8,8 @@ import pytest
 
 from toposeat.errors import UsageError
 from toposeat.model.traffic import MemorySpace, TrafficKind
-from toposeat.profile.pattern.patterns import DEFAULT_BYTES, PATTERNS, pattern_traffic
+from toposeat.profile import PATTERNS, pattern_traffic
+from toposeat.profile.pattern.patterns import DEFAULT_BYTES
 from toposeat.profile.pattern.recognise import recognise
 
 MIB = 2**20

@@ -17,7 +17,8 @@ from tests.support.mpi import find_mpi
 from tests.support.processes import executable
 from toposeat.errors import InputError, MissingProgramError, ToposeatError
 from toposeat.launch import LauncherKind, LaunchLine
-from toposeat.profile.recording.library import choose_abi, choose_library, inspect_linkage
+from toposeat.profile import choose_abi, choose_library
+from toposeat.profile.recording.library import inspect_linkage
 
 pytestmark = pytest.mark.each_abi
 

@@ -10,8 +10,7 @@ from tests.support.mpi import FEW_MPI_NAMES, find_mpi
 from toposeat.errors import ToposeatError
 from toposeat.launch import parse_launch_line
 from toposeat.model.traffic import TrafficKind
-from toposeat.profile import profile_run
-from toposeat.profile.recording.library import choose_abi
+from toposeat.profile import choose_abi, profile_run
 from toposeat.report import render_traffic_text
 
 SENDER = Path(__file__).parent / "programs" / "sender.c"

@@ -12,8 +12,9 @@ from tests.support.mpi import find_mpi
 from tests.support.processes import LONGEST_S, executable, lives, ran
 from toposeat.errors import ToposeatError
 from toposeat.launch import LauncherKind, LaunchLine
+from toposeat.profile import choose_abi
 from toposeat.profile.recording import library
-from toposeat.profile.recording.library import as_python_program, choose_abi, find_mpi4py_module
+from toposeat.profile.recording.library import as_python_program, find_mpi4py_module
 
 PYTHON = Path(sys.executable)
 ENV = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}

@@ -21,8 +21,8 @@ from toposeat.installed import native_path
 from toposeat.launch.home import Home
 from toposeat.launch.home_job import Expected
 from toposeat.launch.python_hook import hooked_path
+from toposeat.profile import read_folders
 from toposeat.profile.recording.gathering import BUNDLE_SUFFIX, unpack_bundles
-from toposeat.profile.records.merge import read_folders
 
 pytestmark = pytest.mark.skipif(bool(why_no_torch()), reason=why_no_torch())
 STEPS = 2

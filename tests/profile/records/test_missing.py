@@ -4,8 +4,8 @@ import pytest
 
 from tests.profile.records.records import write_record
 from toposeat.errors import ToposeatError
-from toposeat.profile import merge_records
-from toposeat.profile.records.merge import missing_ranks, read_records
+from toposeat.profile import merge_records, read_records
+from toposeat.profile.records.merge import missing_ranks
 
 
 def test_ranks_are_grouped_by_host_and_cause(tmp_path):

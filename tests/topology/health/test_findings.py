@@ -8,9 +8,8 @@ import pytest
 from toposeat.model.health import Severity
 from toposeat.model.quantity import Quantity, Source
 from toposeat.model.topology import PathClass, PcieState
-from toposeat.topology import findings_of, wiring_of
+from toposeat.topology import findings_of, read_topology, wiring_of
 from toposeat.topology.health.findings import rows
-from toposeat.topology.sources import read_topology
 
 HEALTHY = PcieState(generation=3, width=16, max_generation=3, max_width=16)
 

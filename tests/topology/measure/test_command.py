@@ -13,10 +13,9 @@ import pytest
 from tests.support.processes import ran
 from toposeat.cli.main import main
 from toposeat.emulation import emulated_node, machine_text
-from toposeat.topology import read_topology
+from toposeat.topology import read_topology, save_topology
 from toposeat.topology.measure import MeasureError, Workers
 from toposeat.topology.measure.pairs import transfer
-from toposeat.topology.topology_file import save_topology
 
 _BIN = Path(sys.executable).parent
 pytestmark = pytest.mark.skipif(

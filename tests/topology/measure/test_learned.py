@@ -7,7 +7,7 @@ import pytest
 
 from tests.topology.measure.fake_node import FakeWorkers, fair_rates, shared_links
 from toposeat.model.quantity import Quantity, Source
-from toposeat.topology import read_topology
+from toposeat.topology import read_topology, save_topology
 from toposeat.topology.measure import (
     PairResults,
     SharedLink,
@@ -20,7 +20,6 @@ from toposeat.topology.measure import (
 )
 from toposeat.topology.measure.learned import drift
 from toposeat.topology.measure.results import Transfers
-from toposeat.topology.topology_file import save_topology
 
 
 def measured(machine, **options):

@@ -7,8 +7,8 @@ from itertools import permutations
 import pytest
 
 from toposeat.model.network import NetworkKind, NetworkLevel
+from toposeat.topology import hosts_in_same_places
 from toposeat.topology.networks.builder import HostPath, NetworkBuilder
-from toposeat.topology.networks.same_places import hosts_in_same_places
 
 
 def tree(paths):

@@ -7,9 +7,9 @@ import tarfile
 import pytest
 
 from toposeat.errors import InputError
+from toposeat.topology import read_topology
 from toposeat.topology.readers import archive
 from toposeat.topology.readers.archive import looks_like_archive, opened
-from toposeat.topology.sources import read_topology
 
 
 def pack(path, entries, mode="w"):
