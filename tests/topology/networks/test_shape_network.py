@@ -1,21 +1,22 @@
 """Levels of tori: halves of halves, whatever the size."""
 
-from hypothesis import given
+from itertools import product
+
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toposeat.topology import read_network
-from toposeat.topology.networks.shape_network import grid_levels
 
-PLACES = st.integers(1, 4).flatmap(
-    lambda dimensions: st.lists(st.tuples(*[st.integers(0, 9)] * dimensions), max_size=40)
+SIZES = st.integers(2, 4).flatmap(
+    lambda dimensions: st.lists(st.integers(1, 7), min_size=dimensions, max_size=dimensions)
 )
 
 
 def halves(group, places):
-    """One group at a time, as the documentation of `grid_levels` puts it."""
+    """One group at a time, across its longest side."""
     columns = list(zip(*(places[host] for host in group), strict=True))
     extent = [max(column) - min(column) + 1 for column in columns]
-    longest = 0 if extent[0] > 1 else extent.index(max(extent))
+    longest = extent.index(max(extent))
     if extent[longest] < 2:
         return [list(group)]
     middle = min(columns[longest]) + extent[longest] // 2
@@ -23,10 +24,13 @@ def halves(group, places):
     return [low, [host for host in group if places[host][longest] >= middle]]
 
 
-@given(PLACES)
-def test_levels_are_halves_of_halves(places):
-    groups = [list(range(len(places)))] if places else []
-    for level in grid_levels(places):
+@settings(deadline=None)
+@given(SIZES, st.integers(1, 2))
+def test_levels_are_halves_of_halves(sizes, nodes):
+    places = [place for place in product(*map(range, sizes)) for _ in range(nodes)]
+    shape = "x".join(map(str, sizes))
+    groups = [list(range(len(places)))]
+    for level in read_network(f"torus{len(sizes)}d:{shape},nodes={nodes}").levels:
         finer = [half for group in groups for half in halves(group, places)]
         assert len(finer) > len(groups)
         groups = finer

@@ -134,7 +134,7 @@ def _torus(shape: ShapeText) -> Network:
         name=shape.text,
         origin=ORIGIN,
         kind=NetworkKind.TORUS,
-        levels=grid_levels([(0, *place) for place in places]),
+        levels=_grid_levels(places),
         spread=False,
         rates=NetworkRates(port_latency_s=leave / 2, hop_latency_s=hop, whole_host=True),
         devices_per_host=devices if explicit else None,
@@ -231,14 +231,9 @@ def add_torus(
     return cells
 
 
-def grid_levels(places: Sequence[Place]) -> tuple[NetworkLevel, ...]:
-    """Levels that halve the box around the places repeatedly, always across its longest side.
-
-    The first coordinate numbers separate grids: equal for all where there is one.
-    """
+def _grid_levels(places: Sequence[Place]) -> tuple[NetworkLevel, ...]:
+    """Levels that halve the box around the places repeatedly, always across its longest side."""
     levels: list[NetworkLevel] = []
-    if not places:
-        return ()
     at = np.array(places, dtype=np.int64)
     group_of, groups = np.zeros(len(at), np.int64), 1
     while True:
@@ -262,8 +257,7 @@ def _upper_halves(at: NDArray[np.int64], group_of: NDArray[np.int64]) -> NDArray
     starts = np.searchsorted(group_of[order], np.arange(group_of.max() + 1))
     low = np.minimum.reduceat(at[order], starts, axis=0)
     extent = np.maximum.reduceat(at[order], starts, axis=0) - low + 1
-    # Separate grids come apart first, whatever their sizes.
-    longest = np.where(extent[:, 0] > 1, 0, extent.argmax(axis=1))
+    longest = extent.argmax(axis=1)
     group = np.arange(len(starts))
     middle = low[group, longest] + extent[group, longest] // 2
     own = at[np.arange(len(at)), longest[group_of]]
