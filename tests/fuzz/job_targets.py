@@ -110,6 +110,13 @@ def scratch():
     return _folder(os.getpid())
 
 
+def written(name, data):
+    """A file of this content there, under its own name."""
+    path = scratch() / name.name
+    path.write_bytes(data)
+    return path
+
+
 def _sound(traffic):
     table = traffic.table()
     assert len(table) == 0 or max(table.source.max(), table.target.max()) < traffic.ranks
@@ -118,8 +125,7 @@ def _sound(traffic):
 
 def _read_traffic(name, data):
     """The file goes under its own name, a record as the folder that it is in."""
-    path = scratch() / name.name
-    path.write_bytes(data)
+    path = written(name, data)
     try:
         _sound(read_traffic(path.parent if path.suffix in RECORDS else path))
     finally:

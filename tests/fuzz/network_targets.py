@@ -2,19 +2,13 @@
 
 from pathlib import Path
 
+from tests.fuzz.job_targets import written
 from tests.fuzz.target import Target, chosen, text_seeds
 from tests.topology.networks.test_damage import SAMPLES
-from toposeat.errors import ToposeatError, UsageError
+from toposeat.errors import UsageError
 from toposeat.model.cpu_list import parse_cpu_list
 from toposeat.model.hostlist import compress_hostlist, expand_hostlist, expand_scheduler_list
-from toposeat.topology import read_network
-from toposeat.topology.networks.formats import (
-    NETWORK_FORMATS,
-    network_format_of,
-    parse_network,
-)
-from toposeat.topology.readers.file_text import decoded
-from toposeat.topology.synthetic import looks_synthetic, synthetic_topology
+from toposeat.topology import read_network, read_topology
 
 _MORE = {
     "scontrol": "SwitchName=s0 Level=0 LinkSpeed=1 Nodes=n[1-2]\n"
@@ -40,32 +34,16 @@ _CPUS = ("0-3,8-11", "1,3-4,7", "5", "0-31,64-95")
 
 
 def network_targets(max_bytes):
-    """One target for every registered format of networks."""
-    found = {each.name: [] for each in NETWORK_FORMATS}
+    """One target for every sample of a network."""
     files = [(Path(name), data) for name, data in SAMPLES.items()] + text_seeds(_MORE)
-    for path, data in files:
-        try:
-            of = network_format_of(decoded(data, path))
-        except ToposeatError:
-            continue
-        if of is not None:
-            found[of.name].append((path, data))
-    return [
-        Target(each.name, chosen(found[each.name], max_bytes), _reader_of(each))
-        for each in NETWORK_FORMATS
-        if found[each.name]
-    ]
+    return [Target(file[0].name, chosen([file], max_bytes), _read) for file in files]
 
 
-def _reader_of(of):
-    def read(name, data):
-        file = decoded(data, name)
-        network = parse_network(file, of.prefix if of.looks_like(file) else None)
-        assert network.hosts
-        part = network.restricted_to(network.host_names[:2])
-        assert all(len(level.group_of_host) == len(part.hosts) for level in part.levels)
-
-    return read
+def _read(name, data):
+    network = read_network(written(name, data))
+    assert network.hosts
+    part = network.restricted_to(network.host_names[:2])
+    assert all(len(level.group_of_host) == len(part.hosts) for level in part.levels)
 
 
 def string_targets():
@@ -86,16 +64,18 @@ def _of_strings(name, seeds, read):
     return Target(name, texts, read_bytes)
 
 
+def _known(text, seeds):
+    if text.partition(":")[0] not in {seed.partition(":")[0] for seed in seeds}:
+        raise UsageError("no such kind", hint="a file would be looked for")
+
+
 def _read_synthetic(text):
-    if not looks_synthetic(text):
-        raise UsageError("no synthetic machine", hint="as sources says")
-    synthetic_topology(text)
+    _known(text, _SYNTHETIC)
+    read_topology(text)
 
 
 def _read_shape(text):
-    kind = text.partition(":")[0]
-    if kind not in {shape.partition(":")[0] for shape in _SHAPES}:
-        raise UsageError("no shape", hint="a file would be looked for")
+    _known(text, _SHAPES)
     assert read_network(text).hosts
 
 

@@ -3,6 +3,7 @@
 import random
 from dataclasses import replace
 from itertools import combinations
+from pathlib import Path
 
 import pytest
 
@@ -11,8 +12,7 @@ from toposeat.errors import ToposeatError, UsageError
 from toposeat.evaluation import GroupRates
 from toposeat.mapping import choose_by_placements, choose_devices
 from toposeat.model.topology import Vendor
-from toposeat.topology import read_topology
-from toposeat.topology.product_links import with_inferred_links
+from toposeat.topology import parse_topology_text, read_topology, topology_text
 
 CROSSED = "rtx-4-crossed-bridges"  # bridges 0-2 and 1-3
 
@@ -67,7 +67,7 @@ def test_the_best_set_of_a_scenario_is_compared_however_many_are_as_fast_nominal
         replace(each, name="NVIDIA A100-PCIE-40GB", vendor=Vendor.NVIDIA) for each in box.devices
     )
     open_machine = pipeline.open_machine(
-        with_inferred_links(replace(box, devices=tuple(cards), tells=()))
+        parse_topology_text(topology_text(replace(box, devices=tuple(cards), tells=())), Path("x"))
     )
     free = [1, 3, *range(4, 16)]
     machine = open_machine.nominal.topology

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import permutations
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,9 +17,15 @@ from toposeat.model.scenario import Worth
 from toposeat.model.topology import ComponentKind, Device, FactKind, Vendor
 from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
 from toposeat.profile import pattern_traffic
-from toposeat.topology import facts_of, read_topologies, read_topology, save_topology
+from toposeat.topology import (
+    facts_of,
+    parse_topology_text,
+    read_topologies,
+    read_topology,
+    save_topology,
+    topology_text,
+)
 from toposeat.topology.graph.graph_builder import GraphBuilder
-from toposeat.topology.product_links import with_inferred_links
 
 EPSILON = 1e-9
 MOST_LOST = 0.1
@@ -308,7 +315,7 @@ def test_eight_that_may_be_modules_are_so_nominally():
     """A compute capability is that of modules and of cards: one line settles which they are."""
     box = read_topology("tree:2:2:2")
     devices = tuple(replace(d, name="sm_90", vendor=Vendor.NVIDIA) for d in box.devices)
-    machine = with_inferred_links(replace(box, devices=devices, tells=()))
+    machine = parse_topology_text(topology_text(replace(box, devices=devices, tells=())), Path("x"))
     words = {}
     for pattern in ("llm:tp=2,dp=4,fsdp", "stencil2d:2x4"):
         premises = pipeline.map_traffic(machine, pattern_traffic(pattern)).premises

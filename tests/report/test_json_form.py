@@ -14,7 +14,6 @@ from toposeat.report import (
     mapping_json,
 )
 from toposeat.topology import read_topology, topology_document
-from toposeat.topology.topology_file import TOPOLOGY_SCHEMA
 
 
 def test_printed_mapping_can_be_loaded(tmp_path):
@@ -28,7 +27,8 @@ def test_printed_mapping_can_be_loaded(tmp_path):
 def test_printed_topology_can_be_loaded(tmp_path):
     for topology in (samples.small_tree(), samples.mesh_8(), samples.one_device()):
         path = tmp_path / f"{topology.name}.json"
-        path.write_text(json_text(document(TOPOLOGY_SCHEMA, topology_document(topology))))
+        members = topology_document(topology)
+        path.write_text(json_text(document(members["schema"], members)))
         assert read_topology(path) == topology
 
 

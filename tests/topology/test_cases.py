@@ -19,12 +19,10 @@ import pytest
 
 from tests.topology.case_files import FOLDER, blocks, cases
 from tests.topology.live.machine_text import discovered
+from tests.topology.readers.recorded import is_whole, parts_of
 from toposeat.errors import InputError, UnavailableError
 from toposeat.model.quantity import Quantity, Source
 from toposeat.topology import findings_of, is_network, read_network, read_topologies
-from toposeat.topology.formats import parse_outputs
-from toposeat.topology.readers.file_text import read_file
-from toposeat.topology.told import is_whole
 
 UPDATE = os.environ.get("TOPOSEAT_UPDATE_GOLDEN")
 
@@ -143,7 +141,7 @@ def everything(case, folder, name):
             assert is_network(str(paths[0]))
             return [*shown_network(network)]
         tools = [path for path in paths if path.suffix != ".toml"]  # not a machine file
-        parts = [part for path in tools for part in parse_outputs(read_file(path))]
+        parts = [part for path in tools for part in parts_of(path)]
         for part in parts:
             lines += [] if is_whole(part) else ["", *shown(part)]
         lines += ["", "the machine", *shown_whole(read_topologies(paths))]

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 from toposeat.topology import network_of_hosts, read_topology, with_told_domains
-from toposeat.topology.fabric_domain import DOMAIN
 
 UUID = "5f0c3b7e-1f6a-4f2f-9c55-7be000d4a001"
 
@@ -11,7 +10,7 @@ UUID = "5f0c3b7e-1f6a-4f2f-9c55-7be000d4a001"
 def test_hosts_of_one_cluster_and_clique_are_one_domain():
     tray = read_topology("dgx-a100")
     said = [f"{UUID}.1", f"{UUID}.2", "", f"{UUID}.1", "", f"{UUID.replace('5', '6')}.1"]
-    nodes = [replace(tray, metadata={DOMAIN: each} if each else {}) for each in said]
+    nodes = [replace(tray, metadata={"nvlink_domain": each} if each else {}) for each in said]
     network = network_of_hosts(None, [f"n{at}" for at in range(6)], in_slurm=False)
     level = with_told_domains(network, nodes).domain
     assert level is not None

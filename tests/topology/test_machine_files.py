@@ -1,17 +1,18 @@
 """Machine files: a user's own folder, hostile input; their language: `cases/machine_file.txt`."""
 
 import json
+import re
+import sys
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.processes import ran
 from tests.topology.case_files import texts_of
 from toposeat.cli.main import main
 from toposeat.errors import InputError, ToposeatError, UsageError
 from toposeat.topology import catalogue_names, machine_path, read_topology
-from toposeat.topology.catalogue import machine_file
-from toposeat.topology.catalogue.assembly import members
 
 SMALL = texts_of("machine_file", "two pairs")["mine.toml"]
 NAMES = catalogue_names()
@@ -39,27 +40,16 @@ def written(folder, text):
     return path
 
 
-def test_sets_of_parts():
-    assert members("gpu0-2,5") == ["gpu0", "gpu1", "gpu2", "gpu5"]
-    assert members("numa3,1") == ["numa3", "numa1"]
-    assert members("tray08-10") == ["tray08", "tray09", "tray10"]
-
-
-def test_one_machine_reads_its_own_file_alone(monkeypatch):
-    from toposeat.topology import catalogue
-
-    read = []
-    real = machine_file.tables_of
-
-    def watched(path):
-        read.append(path.stem)
-        return real(path)
-
-    monkeypatch.setattr(machine_file, "tables_of", watched)
-    catalogue._built_in.cache_clear()
-    read_topology("k80-16")
-    read_topology("hgx-b300")
-    assert read == ["k80-16", "hgx-b300", "hgx-h100"]
+def test_one_machine_reads_its_own_file_alone():
+    program = (
+        "import sys, toposeat\n"
+        "sys.addaudithook(lambda what, told: what == 'open' and print(told[0]))\n"
+        "toposeat.read_topology('k80-16')\n"
+        "toposeat.read_topology('hgx-b300')\n"
+    )
+    opened = ran([sys.executable, "-c", program], check=True).stdout
+    names = re.findall(r"([\w-]+)\.toml$", opened, re.MULTILINE)
+    assert names == ["k80-16", "hgx-b300", "hgx-h100"]
 
 
 @pytest.mark.parametrize(
@@ -67,7 +57,7 @@ def test_one_machine_reads_its_own_file_alone(monkeypatch):
     [
         (f"a = {'[' * 5000}", "no valid TOML"),
         (f"a = {'9' * 5000}", "no valid TOML"),
-        ("#" * (machine_file.MAX_CHARACTERS + 1), "more than 32768 characters"),
+        ("#" * 32769, "more than 32768 characters"),
     ],
 )
 def test_a_text_that_is_too_long_or_too_deep(tmp_path, text, cause):

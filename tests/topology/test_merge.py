@@ -2,12 +2,13 @@
 
 import re
 from dataclasses import replace
-from itertools import combinations, permutations
+from itertools import permutations
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.topology.readers.recorded import merged, table
 from tests.topology.readers.render import RENDERERS
 from toposeat.errors import InputError
 from toposeat.mapping import map_traffic
@@ -26,9 +27,6 @@ from toposeat.model.topology import (
 )
 from toposeat.profile import pattern_traffic
 from toposeat.topology import findings_of, read_topologies, read_topology
-from toposeat.topology.merge import merge_topologies
-from toposeat.topology.relation import Relation
-from toposeat.topology.told import told_machine
 
 GB = 1e9
 
@@ -183,8 +181,8 @@ def test_files_of_different_machines_are_refused(shared_dir):
 
 def facts(base, **more):
     """Facts on all devices of a machine, with their PCI bus ids or, without, their indices."""
-    devices = tuple(Device(id=d.id, index=d.index, pci_bus_id=d.pci_bus_id) for d in base.devices)
-    return told_machine(origin="test", devices=devices, **more)  # type: ignore[arg-type]
+    devices = [Device(id=d.id, index=d.index, pci_bus_id=d.pci_bus_id) for d in base.devices]
+    return table(devices, **more)
 
 
 def rates(count, value, **entries):
@@ -197,17 +195,17 @@ def rates(count, value, **entries):
 def test_unmeasured_pairs_keep_their_nominal_number():
     base = read_topology("dgx-1v")
     numbers = PairNumbers(what=BANDWIDTH, values=rates(8, np.nan, p01=23 * GB, p10=22 * GB))
-    merged = merge_topologies([base, facts(base, numbers=(numbers,))], "m")
-    cap = route(merged, 0, 1).cap_bytes_per_s
+    whole = merged(base, facts(base, numbers=(numbers,)))
+    cap = route(whole, 0, 1).cap_bytes_per_s
     assert cap is not None
     assert (cap.value, cap.source) == (23 * GB, Source.MEASURED)
-    cap = route(merged, 1, 0).cap_bytes_per_s
+    cap = route(whole, 1, 0).cap_bytes_per_s
     assert cap is not None
     assert cap.value == 22 * GB  # never symmetrised
     for i, j in permutations(range(8), 2):
         if {i, j} != {0, 1}:
-            assert route(merged, i, j) == route(base, i, j)
-    assert "the bandwidth of 54 of 56 pairs was not measured" in " ".join(merged.report)
+            assert route(whole, i, j) == route(base, i, j)
+    assert "the bandwidth of 54 of 56 pairs was not measured" in " ".join(whole.report)
 
 
 def test_peer_access_decides_which_measurement_fits():
@@ -215,11 +213,11 @@ def test_peer_access_decides_which_measurement_fits():
     on = PairNumbers(what=LATENCY, values=rates(8, 2e-6), peer=True)
     off = PairNumbers(what=LATENCY, values=rates(8, 18e-6), peer=False)
     access = {(0, 1): False, (1, 0): True}
-    merged = merge_topologies([base, facts(base, numbers=(off, on), peer_access=access)], "m")
-    latencies = [route(merged, *pair).latency_s for pair in ((0, 1), (1, 0), (0, 2))]
+    whole = merged(base, facts(base, numbers=(off, on), peer_access=access))
+    latencies = [route(whole, *pair).latency_s for pair in ((0, 1), (1, 0), (0, 2))]
     assert [x.value for x in latencies if x is not None] == [18e-6, 2e-6, 2e-6]
-    assert route(merged, 0, 1).staged
-    assert not route(merged, 1, 0).staged
+    assert route(whole, 0, 1).staged
+    assert not route(whole, 1, 0).staged
 
 
 def test_measured_rates_raise_too_small_capacities():
@@ -227,17 +225,17 @@ def test_measured_rates_raise_too_small_capacities():
     first = route(base, 0, 15)
     much = 1.5 * min(capacities(base, first))
     numbers = PairNumbers(what=BANDWIDTH, values=rates(16, np.nan, p09=much))
-    merged = merge_topologies([base, facts(base, numbers=(numbers,))], "m")
-    of = route(merged, 0, 9)
-    assert min(capacities(merged, of)) >= much
-    assert any("carry more than their nominal capacity" in line for line in merged.report)
+    whole = merged(base, facts(base, numbers=(numbers,)))
+    of = route(whole, 0, 9)
+    assert min(capacities(whole, of)) >= much
+    assert any("carry more than their nominal capacity" in line for line in whole.report)
 
 
 def test_host_numbers_are_those_of_the_link_above():
-    base = merge_topologies([read_topology("k80-16")], "m")
+    base = merged(read_topology("k80-16"))
     host = HostNumbers(what=BANDWIDTH, device="gpu3", to_device=9e9, from_device=8e9)
-    merged = merge_topologies([base, facts(base, host_copies=(host,))], "m")
-    (above,) = [link for link in merged.links if "gpu3" in link.ends]
+    whole = merged(base, facts(base, host_copies=(host,)))
+    (above,) = [link for link in whole.links if "gpu3" in link.ends]
     down, up = above.backward_bytes_per_s, above.forward_bytes_per_s
     if above.ends[1] == "gpu3":
         down, up = up, down
@@ -256,13 +254,13 @@ def test_lanes_give_rates_and_inactive_links():
         for d in range(8)
         for n in range(6)
     )
-    merged = merge_topologies([base, facts(base, lanes=lanes)], "m")
-    assert [d.inactive_lanes for d in merged.devices] == [0, 0, 1, 0, 0, 0, 0, 0]
-    assert any("gpu2 has 5 active device links, but 6 are drawn" in r for r in merged.report)
-    assert [f.detail for f in of_lanes(merged)] == [
+    whole = merged(base, facts(base, lanes=lanes))
+    assert [d.inactive_lanes for d in whole.devices] == [0, 0, 1, 0, 0, 0, 0, 0]
+    assert any("gpu2 has 5 active device links, but 6 are drawn" in r for r in whole.report)
+    assert [f.detail for f in of_lanes(whole)] == [
         "1 of 6 device-link lanes are inactive (others of its kind: 0)"
     ]
-    bond = merged.link_of_id[route(merged, 0, 3).links[0]]
+    bond = whole.link_of_id[route(whole, 0, 3).links[0]]
     assert bond.forward_bytes_per_s.value == pytest.approx(25.781e9 * bond.count)
 
 
@@ -272,11 +270,11 @@ def test_links_of_a_driver_replace_those_of_a_matrix(tmp_path):
     path.write_text(RENDERERS["tabs_new"](cells, 3, ["0", "0", "1"]))
     text = read_topology(path)
     bond = Bond(kind=LinkKind.NVLINK, count=4, bytes_per_s=1e11)
-    merged = merge_topologies([text, facts(text, bonds={(1, 2): bond, (2, 1): bond})], "m")
-    bonds = [link for link in merged.links if link.kind is LinkKind.NVLINK]
+    whole = merged(text, facts(text, pairs={("bond", (1, 2)): bond, ("bond", (2, 1)): bond}))
+    bonds = [link for link in whole.links if link.kind is LinkKind.NVLINK]
     assert [(set(b.ends), b.count) for b in bonds] == [({"gpu1", "gpu2"}, 4)]
     assert any(
-        "disagree on the device links of 2 ends; test is believed" in r for r in merged.report
+        "disagree on the device links of 2 ends; test is believed" in r for r in whole.report
     )
 
 
@@ -293,12 +291,12 @@ def test_nccl_is_believed_before_hwloc_and_said_so():
         devices=tuple(replace(d, numa_node=d.index // 4) for d in devices),
     )
     for parts in ([hwloc, nccl], [nccl, hwloc]):
-        merged = merge_topologies(parts, "m")
-        assert [d.numa_node for d in merged.devices] == [0, 0, 0, 0, 1, 1, 1, 1]
+        whole = merged(*parts)
+        assert [d.numa_node for d in whole.devices] == [0, 0, 0, 0, 1, 1, 1, 1]
         assert any(
             "NCCL topology XML and hwloc XML disagree on the NUMA node of 4 devices; NCCL topology"
             " XML is believed (gpu4: 1, not 0" in line
-            for line in merged.report
+            for line in whole.report
         )
 
 
@@ -306,22 +304,22 @@ def test_a_device_that_only_one_source_knows_is_refused():
     base = read_topology("dgx-1v")
     devices = tuple(replace(d, pci_bus_id=f"0000:{d.index:02x}:00.0") for d in base.devices)
     base = replace(base, devices=devices)
-    more = told_machine(
-        origin="nvidia-smi -q -x",
-        devices=(
+    more = table(
+        [
             Device(id="GPU0", index=0, pci_bus_id="0000:00:00.0", name="V100"),
             Device(id="GPU8", index=8, pci_bus_id="0000:0f:00.0", numa_node=1),
-        ),
+        ],
+        origin="nvidia-smi -q -x",
     )
     with pytest.raises(InputError, match=r"lists 1 GPUs more than catalogue \(GPU8\)"):
-        merge_topologies([base, more], "m")
+        merged(base, more)
 
 
 def test_vendors_that_differ_are_two_machines():
     base = read_topology("dgx-1v")
     amd = tuple(Device(id=d.id, index=d.index, vendor=Vendor.AMD) for d in base.devices)
     with pytest.raises(InputError, match="is a GPU of amd in test, of nvidia"):
-        merge_topologies([base, told_machine(origin="test", devices=amd)], "m")
+        merged(base, table(amd))
 
 
 def test_a_placement_says_which_numbers_it_rests_on(shared_dir):
@@ -334,7 +332,7 @@ def test_a_placement_says_which_numbers_it_rests_on(shared_dir):
     assert "nominal" not in said
     base = read_topology("dgx-1v")
     numbers = PairNumbers(what=BANDWIDTH, values=rates(8, np.nan, p01=23 * GB))
-    partly = merge_topologies([base, facts(base, numbers=(numbers,))], "m")
+    partly = merged(base, facts(base, numbers=(numbers,)))
     notes = map_traffic(partly, pattern_traffic("ring:8")).notes
     assert any("the bandwidths of 55 of 56 pairs are nominal" in note for note in notes)
 
@@ -354,12 +352,12 @@ def test_what_a_source_lists_completely_is_told(shared_dir):
 def test_routes_follow_the_links_that_only_a_matrix_tells(shared_dir):
     names = ("hwloc-xml/mpibind-coral-lassen.xml", "nvidia-smi-topo/4gpu-power9-nv3.txt")
     told = recorded(shared_dir, *names)
-    switched = told_machine(
-        origin="a matrix",
-        devices=[replace(d, id=f"GPU{i}") for i, d in enumerate(told.devices)],
-        relations={pair: Relation(PathClass.NVL, 18) for pair in combinations(range(4), 2)},
-    )
-    machine = merge_topologies([recorded(shared_dir, names[0]), switched], "m")
+    pairs = {}
+    for pair in permutations(range(4), 2):
+        pairs |= {("path_class", pair): PathClass.NVL, ("lanes", pair): 18}
+    devices = [replace(d, id=f"GPU{i}") for i, d in enumerate(told.devices)]
+    switched = table(devices, origin="a matrix", pairs=pairs)
+    machine = merged(recorded(shared_dir, names[0]), switched)
     assert {r.path_class for r in machine.routes if r.target[:3] == "gpu"} == {PathClass.NVL}
     assert machine.link_of_id[route(machine, 0, 1).links[0]].count == 18
 
@@ -369,9 +367,9 @@ def test_a_part_of_the_machine_tells_nothing_of_the_rest():
     base = replace(read_topology("dgx-a100"), tells=())
     seen = tuple(Device(id=d.id, pci_bus_id=d.pci_bus_id) for d in base.devices)
     for count, tells in ((4, False), (8, True)):
-        table = told_machine(origin="a table", devices=seen[:count], tells={FactKind.DEVICE_LINKS})
-        merged = merge_topologies([base, table], "m")
-        assert (FactKind.DEVICE_LINKS in merged.tells) is tells
+        part = table(seen[:count], origin="a table", tells=(FactKind.DEVICE_LINKS,))
+        whole = merged(base, part)
+        assert (FactKind.DEVICE_LINKS in whole.tells) is tells
 
 
 def test_bus_ids_of_a_benchmark_tell_which_gpu_of_a_matrix_is_which(shared_dir, tmp_path):

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.topology.readers.recorded import FORMATS, parts_of_text
 from tests.topology.readers.test_samples import SAMPLES
 from toposeat.errors import InputError
 from toposeat.model.processor import CPU_NAME
@@ -11,8 +12,6 @@ from toposeat.model.shell_words import joined_sources
 from toposeat.model.topology import PathClass
 from toposeat.model.visible_list import numbering_note
 from toposeat.topology import parse_topology_text, read_topologies, read_topology
-from toposeat.topology.formats import FORMATS, parse_outputs
-from toposeat.topology.readers.file_text import FileText
 
 MATRIX = """\
         GPU0    GPU1    CPU Affinity    NUMA Affinity
@@ -145,10 +144,7 @@ def test_every_format_inside_of_other_text(kind, way):
     inside = sample
     if way in lines:
         inside = sample.rstrip("\n").replace("\n", f"\n{lines[way]}")
-    alone, found = (
-        [part for part in parse_outputs(FileText(each, Path("x"))) if part.origin != "text"]
-        for each in (sample, text.replace("TEXT", inside))
-    )
+    alone, found = (parts_of_text(each) for each in (sample, text.replace("TEXT", inside)))
     for mine, theirs in zip(alone, found, strict=True):
         assert mine.devices == theirs.devices
         assert mine.pairs == theirs.pairs
@@ -162,7 +158,7 @@ def test_the_processor_before_or_behind_every_format(kind):
     processor = "Model name:   AMD EPYC 9554 64-Core Processor\n"
     sample = SAMPLES[kind.name]
     for text in (processor + sample, f"{sample}\n{processor}"):
-        parts = parse_outputs(FileText(text, Path("x")))
+        parts = parts_of_text(text)
         told = {part.metadata[CPU_NAME] for part in parts if CPU_NAME in part.metadata}
         assert "AMD EPYC 9554 64-Core Processor" in told or kind.reader == "lscpu"
         assert any(part.devices for part in parts) or kind.reader == "lscpu"

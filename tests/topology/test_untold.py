@@ -4,13 +4,16 @@ The oracle is the product: what a machine is by its index entry decides what may
 """
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.topology import recorded_knowledge
+from tests.topology.readers.recorded import merged, table
 from toposeat.model.pair import BANDWIDTH
 from toposeat.model.path_class import DEVICE_LINKS
+from toposeat.model.quantity import Premise
 from toposeat.model.topology import (
     Device,
     FactKind,
@@ -23,16 +26,13 @@ from toposeat.topology import (
     catalogue_names,
     facts_of,
     knowledge_of,
+    parse_topology_text,
     read_topologies,
     read_topology,
     save_topology,
+    topology_text,
     untold_pairs,
 )
-from toposeat.topology.merge import merge_topologies
-from toposeat.topology.premises import PCIE_RATE
-from toposeat.topology.product_links import with_inferred_links, without_inferred_links
-from toposeat.topology.told import told_machine
-from toposeat.topology.untold import untold_affinities
 
 LINKS = "which device links join the GPUs"
 BOX = "tree:2:2:2"  # eight GPUs below switches, no device links
@@ -56,6 +56,11 @@ def box(name, *, tells=False, count=8):
     )
 
 
+def as_read(machine):
+    """What its file is read as: with the links that its products always have."""
+    return parse_topology_text(topology_text(machine), Path("box.json"))
+
+
 def readings_of(machine):
     """The machines with the device links that it may have otherwise."""
     choices = [c for fact in facts_of(machine) if fact.what == LINKS for c in fact.choices]
@@ -70,9 +75,9 @@ def _maker(name):
 def test_the_catalogue_is_told(name):
     machine = read_topology(name)
     assert untold_pairs(machine) == ()
-    assert untold_affinities(machine) == ()
+    assert knowledge_of(machine).untold_affinities == ()
     assert readings_of(machine) == ()
-    assert with_inferred_links(machine) is machine
+    assert as_read(machine) == machine
 
 
 @pytest.mark.parametrize(
@@ -87,7 +92,7 @@ def test_the_catalogue_is_told(name):
     ],
 )
 def test_modules_that_are_always_joined_are_drawn_so(name, lanes):
-    machine = with_inferred_links(box(name))
+    machine = as_read(box(name))
     assert untold_pairs(machine) == ()
     assert knowledge_of(machine).told == 0
     assert {r.path_class for r in machine.routes} == {PathClass.NVL}
@@ -104,7 +109,7 @@ def test_modules_that_are_always_joined_are_drawn_so(name, lanes):
     ["", "NVIDIA A100-PCIE-40GB", "gfx908", "Tesla V100-SXM2-16GB", "NVIDIA New 9000"],
 )
 def test_what_no_product_settles_is_untold(name):
-    machine = with_inferred_links(box(name))
+    machine = as_read(box(name))
     assert len(untold_pairs(machine)) == 28
     readings = readings_of(machine)
     assert readings
@@ -116,7 +121,7 @@ def test_what_no_product_settles_is_untold(name):
 
 @pytest.mark.parametrize("name", ["NVIDIA L40S", "Tesla T4", "Tesla K80", "sm_89", "gfx1100"])
 def test_products_without_links_are_inferred_to_have_none(name):
-    machine = with_inferred_links(box(name))
+    machine = as_read(box(name))
     assert knowledge_of(machine).inferred == {"no links": 28}
     assert readings_of(machine) == ()
 
@@ -126,14 +131,17 @@ def test_choices_are_in_the_order_of_the_devices():
     machine = box("NVIDIA L40S")
     names = ("NVIDIA H100 PCIe", "Tesla M2090", "Tesla K80", "NVIDIA L40S")
     devices = [replace(d, name=n) for d, n in zip(machine.devices, names * 2, strict=True)]
-    machine = replace(machine, devices=tuple(devices), premises=(PCIE_RATE,))
+    rate = Premise(
+        what="PCIe of an unknown generation", low=12, nominal=25, high=52, unit="GB/s", source="x."
+    )
+    machine = replace(machine, devices=tuple(devices), premises=(rate,))
     fact = next(fact for fact in facts_of(machine) if fact.what == "the PCIe generation")
     assert [c.name for c in fact.choices] == ["PCIe 4", "PCIe 5", "PCIe 2", "PCIe 3"]
 
 
 def test_a_source_that_denies_the_links_of_modules_is_not_believed_alone():
     """Disabled NVLinks are possible, so nothing is drawn; but nothing is proved either."""
-    machine = with_inferred_links(box("NVIDIA H100 80GB HBM3", tells=True))
+    machine = as_read(box("NVIDIA H100 80GB HBM3", tells=True))
     assert len(untold_pairs(machine)) == 28
     assert not any(link.kind in DEVICE_LINKS for link in machine.links)
     assert {link.kind for link in readings_of(machine)[0].links} >= {LinkKind.NVLINK}
@@ -147,7 +155,7 @@ def test_measured_and_refused_pairs_are_told():
 
 
 def test_four_modules_are_one_board_or_half_of_another():
-    machine = with_inferred_links(box("NVIDIA A100-SXM4-40GB", count=4))
+    machine = as_read(box("NVIDIA A100-SXM4-40GB", count=4))
     (other,) = readings_of(machine)
     kinds = [{link.count for link in each.links if link.told_by} for each in (machine, other)]
     assert kinds == [{12}, {4}]
@@ -155,12 +163,12 @@ def test_four_modules_are_one_board_or_half_of_another():
 
 
 def test_a_told_source_replaces_what_was_inferred():
-    drawn = with_inferred_links(box("NVIDIA H100 80GB HBM3"))
-    assert without_inferred_links(drawn).route_of_pair == box("NVIDIA H100 80GB HBM3").route_of_pair
+    drawn = as_read(box("NVIDIA H100 80GB HBM3"))
     devices = [Device(id=d.id, index=d.index, vendor=Vendor.NVIDIA) for d in drawn.devices]
-    table = told_machine(origin="a table", devices=devices, tells={FactKind.DEVICE_LINKS})
-    merged = merge_topologies([drawn, table], "merged")
-    assert not any(link.told_by for link in merged.links if link.kind in DEVICE_LINKS)
+    told = table(devices, origin="a table", tells=(FactKind.DEVICE_LINKS,))
+    whole = merged(drawn, told)
+    assert whole.links == box("NVIDIA H100 80GB HBM3").links
+    assert {r.path_class for r in whole.routes} == {r.path_class for r in box("").routes}
 
 
 def test_partitions_of_a_recorded_machine_are_drawn_joined(shared_dir):
@@ -184,7 +192,7 @@ def test_no_judgement_changes_unseen(shared_dir):
 
 @pytest.mark.parametrize("name", ["NVIDIA H100 80GB HBM3", "AMD Instinct MI300X", "sm_90"])
 def test_a_saved_machine_is_known_as_well_as_before(name, tmp_path):
-    machine = with_inferred_links(box(name))
+    machine = as_read(box(name))
     path = tmp_path / "machine.json"
     save_topology(machine, path)
     again = read_topology(path)
@@ -194,12 +202,12 @@ def test_a_saved_machine_is_known_as_well_as_before(name, tmp_path):
 
 
 def test_measured_pairs_keep_the_links_that_the_product_has():
-    drawn = with_inferred_links(box("AMD Instinct MI300X"))
+    drawn = as_read(box("AMD Instinct MI300X"))
     rates = np.full((8, 8), 45e9)
     numbers = PairNumbers(what=BANDWIDTH, values=rates, devices=tuple(d.id for d in drawn.devices))
     devices = tuple(Device(id=d.id, pci_bus_id=d.pci_bus_id) for d in drawn.devices)
-    measured = told_machine(origin="test", devices=devices, numbers=[numbers])
-    merged = merge_topologies([drawn, measured], "m")
-    assert {x.kind for x in merged.links if x.told_by} >= {LinkKind.XGMI}
-    assert untold_pairs(merged) == ()
-    assert merged.route_of_pair["gpu0", "gpu5"].path_class is PathClass.NVL
+    measured = table(devices, numbers=[numbers])
+    whole = merged(drawn, measured)
+    assert {x.kind for x in whole.links if x.told_by} >= {LinkKind.XGMI}
+    assert untold_pairs(whole) == ()
+    assert whole.route_of_pair["gpu0", "gpu5"].path_class is PathClass.NVL

@@ -1,12 +1,9 @@
 """amd-smi topology, text and JSON alike, and rocm-smi --showtopo, as documented and recorded."""
 
-from pathlib import Path
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toposeat.topology.formats import parse_file
-from toposeat.topology.readers.file_text import decoded
+from tests.topology.readers.recorded import facts_of_text
 
 
 @settings(max_examples=25, deadline=None)
@@ -24,7 +21,7 @@ def test_the_order_of_rows_and_of_tables_does_not_matter(order, first):
         table("Weight between two GPUs", lambda i, j: 0 if i == j else weight[i, j], order),
         table("Link Type between two GPUs", lambda i, j: "XGMI" if i != j else 0, list(range(6))),
     ]
-    facts = parse_file(decoded("\n".join(parts[:: -1 if first % 2 else 1]).encode(), Path("x")))
+    facts = facts_of_text("\n".join(parts[:: -1 if first % 2 else 1]))
     links = {frozenset((p.source, p.target)) for p in facts.pairs if p.bond is not None}
     assert links == {
         frozenset((f"GPU{i}", f"GPU{j}"))

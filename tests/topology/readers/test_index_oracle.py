@@ -35,7 +35,7 @@ def test_relations_between_gpus(shared_dir):
         assert match, name
         words = {"SOC": "SYS"}
         expected = {words.get(word, word) for word in match[1].split(",") if word}
-        between = {r.token for (_, j), r in relations(facts).items() if j < gpus}
+        between = {word for (_, j), word in relations(facts).items() if j < gpus}
         assert between == expected, name
         checked += 1
     assert checked == 25

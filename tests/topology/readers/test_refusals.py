@@ -11,14 +11,11 @@ from tests.fuzz.target import SEEDS
 from tests.support.tables import literals
 from tests.topology.case_files import texts_of
 from tests.topology.networks.test_damage import SAMPLES
+from tests.topology.readers.recorded import FORMATS, format_name
 from toposeat.cli.main import main
 from toposeat.errors import InputError
-from toposeat.model.files import encode_json
 from toposeat.profile import read_traffic
-from toposeat.topology import read_network, read_topology
-from toposeat.topology.formats import FORMATS, format_of
-from toposeat.topology.readers.file_text import read_file
-from toposeat.topology.topology_file import TOPOLOGY_SCHEMA
+from toposeat.topology import read_network, read_topology, topology_text
 
 CASES = {  # by file and title; others are seeds of the fuzzing
     "lscpu": ("layout", "nodes of a socket are joined on its die"),
@@ -51,7 +48,7 @@ def written(folder, name, text):
 
 def machine_text(name):
     if name == "machine.json":
-        return encode_json(read_topology("minsky-4"), schema=TOPOLOGY_SCHEMA)
+        return topology_text(read_topology("minsky-4"))
     if name in CASES:
         *_, text = texts_of(*CASES[name]).values()
         return text
@@ -114,7 +111,5 @@ def test_the_command_line_prints_place_and_hint(name, tmp_path, capsys):
 
 
 def test_every_format_of_machines_is_damaged(tmp_path):
-    found = {
-        format_of(read_file(written(tmp_path, name, machine_text(name)))).name for name in MACHINES
-    }
+    found = {format_name(written(tmp_path, name, machine_text(name))) for name in MACHINES}
     assert {each.name for each in FORMATS} <= found

@@ -8,11 +8,10 @@ import tarfile
 import pytest
 
 from tests.topology.case_files import cases
+from tests.topology.readers.recorded import FORMATS, TREES, format_name
 from toposeat.errors import InputError
 from toposeat.model.topology import PathClass
 from toposeat.topology import read_topologies, read_topology
-from toposeat.topology.formats import FORMATS, TREES, format_of
-from toposeat.topology.readers.file_text import read_file
 
 SAMPLES = {name: case.files["sample"] for name, case in cases("formats").items()}
 UUIDS = ("GPU-00000000-1111-2222-3333-000000000000", "GPU-00000000-1111-2222-3333-000000000001")
@@ -27,7 +26,7 @@ def test_a_sample_is_known_whatever_its_ends_of_lines(name, tmp_path):
         paths = [tmp_path / folder / file for file in files]
         for path, text in zip(paths, files.values(), strict=True):
             path.write_bytes(mark + text.replace("\n", end).encode())
-        assert format_of(read_file(paths[-1])).name == name
+        assert format_name(paths[-1]) == name
         found.append(read_topologies(paths))
     assert found[0] == found[1]
     if len(paths) > 1:

@@ -16,7 +16,6 @@ from tests.topology.live.fake_machine import (
 from toposeat.errors import InputError
 from toposeat.model.topology import LinkKind
 from toposeat.topology import read_topology
-from toposeat.topology.readers import sysfs_snapshot
 
 
 def write_nodes(nodes):
@@ -71,7 +70,8 @@ def test_an_archive_of_something_else_is_refused(tmp_path):
 
 def test_a_folder_of_something_else_is_none(tmp_path):
     (tmp_path / "a").mkdir()
-    assert not sysfs_snapshot.looks_like(tmp_path)
+    with pytest.raises(InputError, match="a folder"):
+        read_topology(tmp_path)
 
 
 def test_partitions_of_a_whole_tree_share_bonds_and_pcie(tmp_path):

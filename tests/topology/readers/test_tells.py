@@ -6,13 +6,12 @@ import pytest
 
 from tests.topology.case_files import texts_of
 from tests.topology.live.fake_machine import FakeSysfs, four_mi100
+from tests.topology.readers.recorded import FORMATS, TREES, format_name, parts_of
 from tests.topology.readers.test_samples import SAMPLES
 from tests.topology.recorded_knowledge import NO_MACHINES
 from toposeat.errors import ToposeatError
 from toposeat.model.path_class import DEVICE_LINKS
 from toposeat.model.topology import FactKind, PathClass
-from toposeat.topology.formats import FORMATS, TREES, format_of, parse_outputs
-from toposeat.topology.readers.file_text import read_file
 
 
 def told(part):
@@ -47,12 +46,12 @@ def shown(shared_dir, tmp_path_factory):
             continue
         try:
             tree = next((tree for tree in TREES if tree.looks_like(path)), None)
-            kind = tree or format_of(read_file(path))
-            parts = [tree.parse(path)] if tree else parse_outputs(read_file(path))
+            kind = tree.name if tree else format_name(path)
+            parts = [tree.parse(path)] if tree else parts_of(path)
         except ToposeatError:
             continue
         for word in told(parts[0]) if len(parts) == 1 else ():
-            found[kind.name].setdefault(word, path.name)
+            found[kind].setdefault(word, path.name)
     return found
 
 

@@ -14,7 +14,7 @@ from xml.parsers import expat
 from toposeat.errors import InputError
 from toposeat.model.files import parse_json, read_input
 
-MAX_BYTES = 64 * 1024 * 1024
+_MAX_BYTES = 64 * 1024 * 1024
 MAX_ELEMENTS = 500_000  # of XML
 MAX_DEPTH = 200
 _HEAD = 200_000
@@ -114,11 +114,7 @@ class FileText:
 
 def read_file(path: Path) -> FileText:
     """The file as text; Windows' UTF-16 is understood, binary content refused."""
-    return decoded(read_input(path, MAX_BYTES), path)
-
-
-def decoded(data: bytes, path: Path) -> FileText:
-    """The text of a file's bytes; see `read_file`."""
+    data = read_input(path, _MAX_BYTES)
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         try:
             return FileText(data.decode("utf-16"), path)
