@@ -7,11 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.interposed import PROGRAMS, compile_c, library, read_truth, run_ranks
+from tests.support.interposed import (
+    LIBRARY_OF_ABI,
+    PROGRAMS,
+    compile_c,
+    library,
+    read_truth,
+    run_ranks,
+)
 from tests.support.processes import ran
 from toposeat.installed import native_path
 from toposeat.profile import read_records
-from toposeat.profile.recording.library import LIBRARY_OF_ABI
 
 pytestmark = pytest.mark.each_abi
 

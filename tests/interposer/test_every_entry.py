@@ -15,7 +15,6 @@ from tests.support.interposed import PROGRAMS, read_truth, run_ranks
 from tests.support.mpi import WIDE, MpiToolchain
 from tests.support.raw_records import matrices, records_of_ranks
 from toposeat.model.traffic import TimeKind
-from toposeat.profile.records.record import RankRecord
 
 pytestmark = [pytest.mark.mpi, pytest.mark.each_abi]
 
@@ -40,7 +39,7 @@ class Run:
     """One run of the program on one MPI."""
 
     mpi: MpiToolchain
-    records: list[RankRecord]
+    records: list
     truth: Path
 
     def notes(self, rank, word):

@@ -14,7 +14,6 @@ import pytest
 from tests.support.processes import ran
 from toposeat.installed import native_path
 from toposeat.model.rank_info import cpu_doubt
-from toposeat.profile.recording.library import LIBRARY_OF_ABI
 
 PROGRAMS = Path(__file__).resolve().parents[1] / "interposer" / "programs"
 TIMEOUT_S = 300
@@ -64,6 +63,9 @@ def compile_text(mpi, name, text, folder):
         if not source.exists():
             source.write_text(text)
     return compile_c(mpi, source, folder)
+
+
+LIBRARY_OF_ABI = {abi: f"lib/libtoposeat_{abi}.so" for abi in ("ompi", "mpich", "abi")}
 
 
 def library(mpi):

@@ -13,7 +13,6 @@ from toposeat.errors import InputError
 from toposeat.model.traffic import Exchange, MemorySpace, TrafficKind
 from toposeat.profile import read_traffic
 from toposeat.profile.importers import pytorch_trace
-from toposeat.profile.importers.pytorch_trace import read_pytorch_traces
 
 COLLECTIVE = {"kind": TrafficKind.COLLECTIVE, "space": MemorySpace.DEVICE}
 GROUPS = {"0": [0, 1, 2, 3], "1": [0, 1], "2": [2, 3]}
@@ -58,6 +57,7 @@ def trace(rank, events, *, world=4, **more):
 
 
 def write(folder, traces):
+    folder.mkdir(exist_ok=True)
     for each in traces:
         rank = each["distributedInfo"]["rank"]
         (folder / f"rank{rank}.pt.trace.json").write_text(json.dumps(each, indent=1))
@@ -241,8 +241,6 @@ def test_a_large_trace_is_in_memory_once(tmp_path):
 )
 def test_any_reporting_rank_is_enough_for_the_ring(tmp_path, sizes, ranks):
     calls = [event("allreduce", size, size) for size in sizes]
-    paths = [tmp_path / f"rank{rank}.json" for rank in ranks]
-    for path, rank in zip(paths, ranks, strict=True):
-        path.write_text(json.dumps(trace(rank, calls)))
-    table = read_pytorch_traces(paths).table(**COLLECTIVE)
+    folder = write(tmp_path / f"{sizes} {ranks}"[:200], [trace(rank, calls) for rank in ranks])
+    table = read_traffic(folder).table(**COLLECTIVE)
     assert table.bytes.tolist() == [6 * 4 * sum(sizes) // 4] * 4

@@ -1,7 +1,9 @@
 """`llm:` patterns: parts of a step, groups as sets, and their bytes by formulas written here."""
 
+import csv
 from dataclasses import replace
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,8 +12,9 @@ from toposeat.errors import UsageError
 from toposeat.model.pair_table import PairTable
 from toposeat.model.traffic import Exchange
 from toposeat.profile import pattern_traffic
-from toposeat.profile.pattern.llm import models
 from toposeat.report import render_traffic_text
+
+MODELS = Path(__file__).parents[3] / "src/toposeat/profile/pattern/models.csv"
 
 LAYERS, HIDDEN, TOKENS, BATCHES = 4, 64, 128, 3
 SIZES = f"layers={LAYERS},hidden={HIDDEN},seq={TOKENS},microbatches={BATCHES}"
@@ -227,8 +230,9 @@ def test_published_parameters_follow_from_the_sizes():
         **{"gpt3": 50257, "llama": 128256, "qwen2.5": 152064, "qwen3.5": 248320, "qwen3": 151936},
         **{"mixtral": 32000, "gpt": 201088, "glm": 151552, "deepseek": 129280, "kimi": 163840},
     }
-    for name, options in models().items():
-        size = {key: int(value) for key, value in options.items() if value.isdigit()}
+    table = MODELS.read_text("utf-8").splitlines()
+    for options in csv.DictReader(line for line in table if not line.startswith("#")):
+        name, size = options["model"], {k: int(v) for k, v in options.items() if v.isdigit()}
         layers, hidden, heads = size["layers"], size["hidden"], size.get("heads", 1)
         each = size.get("head-dim", hidden // heads)
         attention = 2 * hidden * each * (heads + size.get("kv-heads", heads))

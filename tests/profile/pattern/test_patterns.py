@@ -9,8 +9,6 @@ import pytest
 from toposeat.errors import UsageError
 from toposeat.model.traffic import MemorySpace, TrafficKind
 from toposeat.profile import PATTERNS, pattern_traffic
-from toposeat.profile.pattern.patterns import DEFAULT_BYTES
-from toposeat.profile.pattern.recognise import recognise
 
 MIB = 2**20
 
@@ -73,14 +71,8 @@ def test_stencils_by_coordinates(text, first):
     assert (many.dense_messages(ranks) == 7 * messages).all()
 
 
-def test_a_cube_with_diagonals_is_recognised_as_27_points():
-    found = recognise(pattern_traffic("stencil3d:4x5x6,diagonals"))
-    assert "3-D 4x5x6 halo with diagonals (27-point)" in found["pattern"]
-
-
 def test_the_default_message_is_one_mebibyte_between_devices():
     traffic = pattern_traffic("stencil2d:4x4")
-    assert DEFAULT_BYTES == MIB
     only_table(traffic, TrafficKind.POINT_TO_POINT)
     assert set(traffic.table().bytes.tolist()) == {MIB}
     assert traffic.origin == "pattern stencil2d:4x4"

@@ -63,6 +63,10 @@ def lines(pairs, ranks):
     [
         ("stencil2d:4x4", "2-D 4x4 halo: 100 % of the bytes on 48 directed pairs"),
         ("stencil2d:4x4,wrap", "2-D 4x4 halo, periodic: 100 % of the bytes on 64 directed pairs"),
+        (
+            "stencil3d:4x5x6,diagonals",
+            "3-D 4x5x6 halo with diagonals (27-point): 100 % of the bytes on 1960 directed pairs",
+        ),
         ("stencil2d:8x2", "2-D 8x2 halo: 100 % of the bytes on 44 directed pairs"),
         (
             "stencil3d:2x2x4,weight=3",

@@ -5,12 +5,11 @@ import subprocess
 
 import pytest
 
-from tests.support.interposed import PROGRAMS
+from tests.support.interposed import LIBRARY_OF_ABI, PROGRAMS
 from tests.support.processes import ran
 from toposeat.errors import ToposeatError
 from toposeat.installed import native_path
 from toposeat.profile import profile_run
-from toposeat.profile.recording.library import LIBRARY_OF_ABI
 
 FOREIGN = PROGRAMS / "foreign"
 

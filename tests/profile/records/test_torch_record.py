@@ -5,17 +5,15 @@ import struct
 
 import pytest
 
+from tests.profile.records.records import write_record
 from toposeat.errors import InputError, ToposeatError
 from toposeat.model.traffic import (
     DeviceChoice,
     Exchange,
     MemorySpace,
-    Traffic,
     TrafficKind,
 )
-from toposeat.profile import merge_records
-from toposeat.profile.records.merge import joined
-from toposeat.profile.records.torch_job import read_torch_records
+from toposeat.profile import merge_records, read_folders
 
 # As the recorder lays it out; written down here once more.
 HEADER, ROWS = 4096, 16384
@@ -50,7 +48,7 @@ GROUP = {"group": 0, "name": "tp", "members": [0, 1]}
 def test_nccl_groups_are_sets(tmp_path):
     for rank in range(2):
         write(tmp_path, rank)
-    traffic = read_torch_records(tmp_path)
+    traffic = read_folders(tmp_path)
     (load,) = traffic.groups
     assert (load.exchange, load.bytes, load.library) == (Exchange.ALL_REDUCE, 2400, "nccl")
     table = traffic.table(kind=TrafficKind.COLLECTIVE, space=MemorySpace.DEVICE)
@@ -62,14 +60,14 @@ def test_nccl_groups_are_sets(tmp_path):
 def test_rccl_is_named(tmp_path):
     for rank in range(2):
         write(tmp_path, rank, library="rccl")
-    assert read_torch_records(tmp_path).groups[0].library == "rccl"
+    assert read_folders(tmp_path).groups[0].library == "rccl"
 
 
 def test_host_and_device_are_told_apart(tmp_path):
     lines = [GROUP, row(1), row(2, operation="send", other=1, device="cpu", backend="gloo")]
     write(tmp_path, 0, lines=lines, counts={1: (1, 800), 2: (2, 40)})
     write(tmp_path, 1, lines=lines[:2], counts={1: (1, 800)})
-    traffic = read_torch_records(tmp_path)
+    traffic = read_folders(tmp_path)
     assert traffic.groups
     messages = traffic.table(kind=TrafficKind.POINT_TO_POINT, space=MemorySpace.HOST)
     assert messages.dense_bytes(2).tolist() == [[0, 40], [0, 0]]
@@ -79,14 +77,14 @@ def test_host_and_device_are_told_apart(tmp_path):
 def test_device_buffers_over_gloo_are_no_sets(tmp_path):
     for rank in range(2):
         write(tmp_path, rank, lines=[GROUP, row(1, backend="gloo")])
-    assert read_torch_records(tmp_path).groups == ()
+    assert read_folders(tmp_path).groups == ()
 
 
 def test_messages_are_the_senders(tmp_path):
     sent = row(1, operation="send", other=1)
     write(tmp_path, 0, lines=[GROUP, sent], counts={1: (3, 100)})
     write(tmp_path, 1, lines=[GROUP, row(1, operation="recv", other=0)], counts={1: (9, 900)})
-    table = read_torch_records(tmp_path).table(kind=TrafficKind.POINT_TO_POINT)
+    table = read_folders(tmp_path).table(kind=TrafficKind.POINT_TO_POINT)
     assert table.dense_bytes(2).tolist() == [[0, 100], [0, 0]]
 
 
@@ -95,7 +93,7 @@ def test_calls_of_sizes_that_were_summed_count_once(tmp_path):
     sizes = [row(1, size=100), row(2, size=300)]
     write(tmp_path, 0, lines=[GROUP, *sizes], counts={1: (1, 100), 2: (1, 300)})
     write(tmp_path, 1, lines=[GROUP, row(1, size=-1)], counts={1: (2, 400)})
-    traffic = read_torch_records(tmp_path)
+    traffic = read_folders(tmp_path)
     assert traffic.table().dense_bytes(2).tolist() == [[0, 400], [400, 0]]
 
 
@@ -104,7 +102,7 @@ def test_the_last_restart_counts(tmp_path):
     (tmp_path / "rank-0-7.tpstorch").rename(tmp_path / "rank-0-1.tpstorch")
     for rank in range(2):
         write(tmp_path, rank, restart=2, counts={1: (1, 800)})
-    traffic = read_torch_records(tmp_path)
+    traffic = read_folders(tmp_path)
     assert traffic.groups[0].bytes == 800
     assert any("restarted the job 2 times" in line for line in traffic.report)
 
@@ -112,7 +110,7 @@ def test_the_last_restart_counts(tmp_path):
 def test_a_line_without_end_is_left_out(tmp_path):
     for rank in range(2):
         write(tmp_path, rank, end=b'{"row":2,"gro')
-    traffic = read_torch_records(tmp_path)
+    traffic = read_folders(tmp_path)
     assert traffic.groups[0].bytes == 2400
     assert not traffic.rank_info[0].finalized
 
@@ -128,19 +126,26 @@ def test_records_of_two_jobs(tmp_path):
     write(tmp_path, 0).rename(tmp_path / "rank-0-1.tpstorch")
     write(tmp_path, 0)
     with pytest.raises(InputError, match="and a plan is for one world"):
-        read_torch_records(tmp_path)
+        read_folders(tmp_path)
 
 
 def test_of_mpi_and_pytorch_the_sum(tmp_path):
     for rank in range(2):
         write(tmp_path, rank)
-    one = read_torch_records(tmp_path)
-    both = joined(one, one)
-    assert both.table().dense_bytes(2).tolist() == [[0, 4800], [4800, 0]]
+        pairs, events = [(0, 1, 1 - rank, 100, 1)], [(0, 13, 0, -1, 30, 2)]
+        groups = [(0, [(0, 1, 2)])]
+        write_record(tmp_path, rank, 2, pairs=pairs, events=events, communicators=groups)
+    both = read_folders(tmp_path)
+    device = [both.table(space=MemorySpace.DEVICE, kind=kind) for kind in TrafficKind]
+    assert sum(each.dense_bytes(2)[0, 1] for each in device) == 2400 + 100
     assert len({each.id for each in both.communicators}) == 2
-    assert {load.communicator for load in both.groups} == {0, 1}
-    with pytest.raises(ValueError, match="ranks"):
-        joined(one, Traffic(ranks=3, origin="", tables={}))
+    loads = {each.communicator for each in both.groups}
+    assert loads < {each.communicator for each in both.collectives} == {0, 1}
+    for rank in range(3):
+        write_record(tmp_path, rank, 3)
+    alone = read_folders(tmp_path)
+    assert len(alone.communicators) == 1
+    assert "PyTorch alone: 2 of its ranks, where MPI had 3" in alone.report
 
 
 HOSTILE = {
@@ -172,7 +177,7 @@ def test_hostile_records_are_refused_in_one_line(tmp_path, cause):
     changed = told.pop("changed", {})
     path = write_changed(tmp_path, changed) if changed else write(tmp_path, **told)
     with pytest.raises(InputError) as caught:
-        read_torch_records(tmp_path)
+        read_folders(tmp_path)
     assert cause in str(caught.value)
     assert "\n" not in str(caught.value)
     assert path.name in str(caught.value)
@@ -192,11 +197,11 @@ def test_cut_records_are_refused(tmp_path, size):
     path = write(tmp_path)
     path.write_bytes(path.read_bytes()[:size])
     with pytest.raises(InputError, match=r"no record of|before its first line"):
-        read_torch_records(tmp_path)
+        read_folders(tmp_path)
 
 
 def test_nested_text_is_refused(tmp_path):
     path = write(tmp_path)
     path.write_bytes(path.read_bytes() + b"[" * 100000 + b"\n")
     with pytest.raises(InputError, match="damaged record"):
-        read_torch_records(tmp_path)
+        read_folders(tmp_path)

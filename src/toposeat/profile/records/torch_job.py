@@ -334,8 +334,6 @@ def joined(first: Traffic, second: Traffic) -> Traffic:
     Groups stay sets only if no pairs of ranks lie in the table that shows them (`Traffic.groups`);
     phases stay only if they are still all there is.
     """
-    if first.ranks != second.ranks:
-        raise ValueError(f"traffics of {first.ranks} and of {second.ranks} ranks")
     both, shift = (first, second), max((each.id for each in first.communicators), default=-1) + 1
     models = (first.collective_model, second.collective_model)
     return replace(
