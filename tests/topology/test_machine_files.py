@@ -52,6 +52,10 @@ def test_one_machine_reads_its_own_file_alone():
     assert names == ["k80-16", "hgx-b300", "hgx-h100"]
 
 
+def test_a_set_is_numbered_as_it_is_written():
+    assert read_topology("gb200-nvl72").hosts == tuple(f"tray{n:02}" for n in range(18))
+
+
 @pytest.mark.parametrize(
     ("text", "cause"),
     [

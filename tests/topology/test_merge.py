@@ -300,6 +300,20 @@ def test_nccl_is_believed_before_hwloc_and_said_so():
         )
 
 
+def test_of_two_tables_that_disagree_the_first_is_believed():
+    base = read_topology("dgx-1v")
+    yes, no = (facts(base, origin=str(x), peer_access={(0, 1): x}) for x in (True, False))
+    for one, other in ((yes, no), (no, yes)):
+        whole = merged(base, one, other)
+        pair = whole.pair_of_ends["gpu0", "gpu1"]
+        assert pair.peer_access is (one is yes)
+        assert pair.told_by["peer_access"] == one.origin
+        said = f"{one.origin} and {other.origin} disagree on peer access of 1 pairs"
+        assert f"{said}; {one.origin} is believed" in whole.report
+        again = merged(whole, no).pair_of_ends["gpu0", "gpu1"]
+        assert again.told_by["peer_access"] == one.origin
+
+
 def test_a_device_that_only_one_source_knows_is_refused():
     base = read_topology("dgx-1v")
     devices = tuple(replace(d, pci_bus_id=f"0000:{d.index:02x}:00.0") for d in base.devices)

@@ -168,6 +168,7 @@ def test_a_told_source_replaces_what_was_inferred():
     told = table(devices, origin="a table", tells=(FactKind.DEVICE_LINKS,))
     whole = merged(drawn, told)
     assert whole.links == box("NVIDIA H100 80GB HBM3").links
+    assert whole.components == box("").components
     assert {r.path_class for r in whole.routes} == {r.path_class for r in box("").routes}
 
 
