@@ -15,7 +15,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MAX_RUN = 64, BOOT_DIGITS = 8, NAME_BYTES = 64, PATIENCE_MS = 30000, TELLING_MS = 500 };
+enum { MAX_RUN = 64, BOOT_DIGITS = 8, NAME_BYTES = 64, PATIENCE_MS = 30000 };
+/* A firewall that drops packets must hold up no start, and no job that has ended but for its
+   records. */
+enum { TELLING_MS = 500, UNREACHED_MS = 3500 };
 #define RECORD ".tpsrec"
 #define TORCH_RECORD ".tpstorch"
 #define STARTED ".host"
@@ -407,13 +410,13 @@ static void bundle_name(char *name, size_t size) {
 }
 
 static enum tps_carried send_parts(struct part *parts, size_t count, const char *folder,
-                                   const char *words, int patience_ms) {
+                                   const char *words, long patience_ms, long unreached_ms) {
   uint64_t length = 0;
   for (size_t i = 0; i < count; i++)
     length += length_of(&parts[i]);
   char name[TPS_MAX_BUNDLE_NAME];
   bundle_name(name, sizeof name);
-  int peer = tps_bundle_open(words, name, length, tps_now_ms() + patience_ms);
+  int peer = tps_bundle_open(words, name, length, tps_now_ms() + patience_ms, unreached_ms);
   if (peer < 0)
     return TPS_UNREACHED;
   bool sent = true;
@@ -427,7 +430,7 @@ static enum tps_carried send_parts(struct part *parts, size_t count, const char 
   return sent && tps_bundle_close(peer, tps_now_ms() + patience_ms) ? TPS_CARRIED : TPS_NOT_KEPT;
 }
 
-/* Only notes of starts where home may keep no rank waiting. */
+/* Only notes of starts where a rank waits for it. */
 static enum tps_carried carry(const struct listing *listing, const char *folder, const char *words,
                               bool only_starts) {
   struct part *parts = calloc(listing->count + 1, sizeof *parts);
@@ -444,10 +447,11 @@ static enum tps_carried carry(const struct listing *listing, const char *folder,
     part->file = -1;
     count += 1;
   }
-  int patience_ms = only_starts ? TELLING_MS : PATIENCE_MS;
+  long patience_ms = only_starts ? tps_home_patience_ms(words) : PATIENCE_MS;
   enum tps_carried carried = sent ? TPS_CARRIED : TPS_NOT_KEPT;
   if (sent && count > 0)
-    carried = send_parts(parts, count, folder, words, patience_ms);
+    carried = send_parts(parts, count, folder, words, patience_ms,
+                         only_starts ? TELLING_MS : UNREACHED_MS);
   for (size_t i = 0; parts != NULL && i < count; i++)
     free(parts[i].extents);
   free(parts);

@@ -42,7 +42,7 @@ bool tps_note_start(const char *folder, long rank);
 bool tps_may_say(const char *folder);
 
 /* Tells home, once per node, which ranks were started here: if they die and the node cannot be
-   reached any more, their host is known. Waits for home at most a moment. */
+   reached any more, their host is known. Waits a moment for home, longer if it is reached. */
 void tps_tell_starts(const char *folder, const char *words);
 
 /* Marks this process as one that counts no more, and whether it is to send the folder home now: all

@@ -25,8 +25,6 @@ enum {
   PATIENCE_MS = 8000,
   /* An address that drops packets must not use up the time of those behind it. */
   ADDRESS_MS = 1500,
-  /* A firewall that drops packets must not hold a job up that has ended but for its records. */
-  UNREACHED_MS = 3500,
 };
 
 #define KEY_VARIABLE "TOPOSEAT_HOME_KEY"
@@ -342,7 +340,8 @@ static int connect_home(const char *words, char *address, size_t address_size, l
   /* Home greets late while hundreds of nodes send to it, and drops who waits for its greeting
      where others crowd in: each time it is given longer, and asked again. */
   long pause_ms = 10;
-  for (long patience_ms = ADDRESS_MS; outcome >= UNREACHED && tps_now_ms() < until_ms;
+  for (long patience_ms = unreached_ms < ADDRESS_MS ? unreached_ms : ADDRESS_MS;
+       outcome >= UNREACHED && tps_now_ms() < until_ms;
        patience_ms *= 2, pause_ms = pause_ms < 320 ? pause_ms * 2 : pause_ms) {
     outcome = try_addresses(&home, one, patience_ms, until_ms, &peer);
     reached |= outcome == BUSY;
@@ -361,10 +360,11 @@ int tps_home_connect(const char *words, char *address, size_t address_size, long
 
 /* ---- bundles ---- */
 
-int tps_bundle_open(const char *words, const char *name, uint64_t length, long deadline_ms) {
+int tps_bundle_open(const char *words, const char *name, uint64_t length, long deadline_ms,
+                    long unreached_ms) {
   size_t name_length = strlen(name);
   int peer = name_length <= TPS_MAX_BUNDLE_NAME
-                 ? connect_home(words, NULL, 0, deadline_ms, UNREACHED_MS)
+                 ? connect_home(words, NULL, 0, deadline_ms, unreached_ms)
                  : -1;
   if (peer < 0)
     return -1;
@@ -386,9 +386,9 @@ bool tps_bundle_close(int peer, long deadline_ms) {
 }
 
 bool tps_home_deliver(const char *words, const char *name, const void *bytes, size_t length,
-                      int timeout_ms) {
-  long deadline_ms = tps_now_ms() + timeout_ms;
-  int peer = tps_bundle_open(words, name, length, deadline_ms);
+                      int unreached_ms) {
+  long deadline_ms = tps_now_ms() + tps_home_patience_ms(words);
+  int peer = tps_bundle_open(words, name, length, deadline_ms, unreached_ms);
   if (peer < 0)
     return false;
   if (tps_send_bytes(peer, bytes, length, deadline_ms))

@@ -103,13 +103,15 @@ bool tps_home_secret(const char *what, const char *text, unsigned char digest[TP
 int tps_home_connect(const char *words, char *address, size_t address_size, long deadline_ms);
 
 /* A file in parts: open, tps_send_bytes for `length` bytes in all, close. `name` is at most
-   TPS_MAX_BUNDLE_NAME letters, digits, '.', '_' and '-'. Open returns -1 on failure, at the latest
-   after some seconds where no packet comes back; close says whether home has kept it. */
-int tps_bundle_open(const char *words, const char *name, uint64_t length, long deadline_ms);
+   TPS_MAX_BUNDLE_NAME letters, digits, '.', '_' and '-'. Open returns -1 on failure, after
+   `unreached_ms` where no packet comes back: only a home that is reached may be busy until the
+   deadline. Close says whether home has kept it. */
+int tps_bundle_open(const char *words, const char *name, uint64_t length, long deadline_ms,
+                    long unreached_ms);
 bool tps_bundle_close(int peer, long deadline_ms);
 
-/* A file that lies in memory, at once. */
+/* A file that lies in memory, at once; the deadline is home's patience. */
 bool tps_home_deliver(const char *words, const char *name, const void *bytes, size_t length,
-                      int timeout_ms);
+                      int unreached_ms);
 
 #endif

@@ -31,7 +31,7 @@
 #define EXPORTED __attribute__((visibility("default")))
 
 enum {
-  HOME_MS = 400,
+  UNREACHED_MS = 400,
   GUARD_S = 2,
   MAX_LOOKS = 64,
 };
@@ -127,7 +127,7 @@ static bool deliver(const struct tps_report *report) {
   snprintf(name, sizeof name, "rank-%lu-%ld-%ld%09ld.probe", number, (long)getpid(),
            (long)now.tv_sec, now.tv_nsec);
   return (home != NULL &&
-          tps_home_deliver(home, name, report->text.data, report->text.length, HOME_MS)) ||
+          tps_home_deliver(home, name, report->text.data, report->text.length, UNREACHED_MS)) ||
          (folder != NULL && tps_report_write(report, folder, name));
 }
 
@@ -250,7 +250,7 @@ static void write_unheard(const char *program) {
   tps_report_add(&report, "child", "unheard");
   tps_report_add(&report, "program", program);
   if (home != NULL)
-    tps_home_deliver(home, name, report.text.data, report.text.length, HOME_MS);
+    tps_home_deliver(home, name, report.text.data, report.text.length, UNREACHED_MS);
   else if (folder != NULL)
     tps_report_write(&report, folder, name);
   tps_report_free(&report);

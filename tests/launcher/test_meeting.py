@@ -1,5 +1,6 @@
 """The ranks of a node meet, and start together or not at all."""
 
+import ctypes
 import os
 import re
 import signal
@@ -73,6 +74,20 @@ def test_four_ranks_get_their_seats_from_home_and_report_there(launcher, tmp_pat
     names = {path.name.split("-")[1] for path in tmp_path.glob("rank-*.probe")}
     assert names == {"0", "1", "2", "3"}
     assert set(home.verdicts.reports) == {0, 1, 2, 3}
+
+
+def test_a_home_that_is_busy_hears_all_probes(launcher, tmp_path, probe_library):
+    """Ranks that end while it does nothing for a second."""
+    with Home(tmp_path, placement=FOUR.encode(), ranks=4, expected=PROBES) as home:
+        words = ["-m", "/no/such.place", "--home", home.words, "--probe", probe_library]
+        ranks = [{**home.environment, **job(rank)} for rank in range(4)]
+        children = start(launcher, [*words, "sleep", "0.3"], ranks)
+        while home.decision is Decision.OPEN:
+            time.sleep(0.01)
+        ctypes.PyDLL(None).usleep(1_200_000)  # holds the lock of the interpreter
+        wait(children)
+    names = {path.name.split("-")[1] for path in tmp_path.glob("rank-*.probe")}
+    assert names == {"0", "1", "2", "3"}
 
 
 def test_a_launcher_that_numbers_local_ranks_its_own_way_gets_a_list_for_it(launcher, tmp_path):
