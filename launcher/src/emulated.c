@@ -24,8 +24,8 @@ static bool is_of_line(char *line, const struct tps_device *device) {
          (device->uuid == NULL || strcasecmp(uuid, device->uuid) == 0);
 }
 
-/* The machine file of this node or, before the stand-in has made it, what the environment carries;
-   NULL where there is neither. */
+/* The devices in the machine file of this node or, before the stand-in has made it, what the
+   environment carries; NULL where there is neither. */
 static char *machine_text(void) {
   struct tps_text text;
   tps_text_init(&text);
@@ -33,7 +33,8 @@ static char *machine_text(void) {
   FILE *file = path == NULL ? NULL : fopen(path, "re");
   char line[512];
   while (file != NULL && text.length < MOST_TEXT && fgets(line, sizeof line, file) != NULL)
-    tps_text_add(&text, "%s", line);
+    if (strncmp(line, "device ", 7) == 0) /* of each pair of devices there is a line, too */
+      tps_text_add(&text, "%s", line);
   if (file != NULL)
     fclose(file);
   const char *carried = tps_getenv("TOPOSEAT_EMULATED_TEXT");
