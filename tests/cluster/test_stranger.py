@@ -1,6 +1,7 @@
 """A job on several nodes beside strangers on them: nothing is forged, nothing stops."""
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,9 @@ def test_records_come_home_beside_strangers(
     mpi,
     ring,  # noqa: F811
 ):
-    script = ["/usr/bin/python3", "-c", STRANGER.read_text(), "0", "15"]
-    strangers = [cluster.start(each, [*AS_OTHER, *script]) for each in (LOGIN, "tb3")]
+    script = [*AS_OTHER, "/usr/bin/python3", "-c", STRANGER.read_text(), "0"]
+    strangers = [cluster.start(each, script, stdin=subprocess.PIPE) for each in (LOGIN, "tb3")]
+    assert [each.stdout.readline() for each in strangers] == ["begun\n"] * 2
     done = profile(cluster, mpi, LOGIN, [*launch(cluster, mpi, "srun"), ring])
     told = [json.loads(each.communicate()[0].splitlines()[-1]) for each in strangers]
     assert done.code == 0, done.said

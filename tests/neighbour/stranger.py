@@ -1,7 +1,6 @@
 """What a stranger on a node does to jobs of another user, as long as its standard input is open.
 
-A script of the standard library, run by another user; a second argument is how many seconds it
-lasts instead. It looks for the ports, sockets, folders and
+A script of the standard library, run by another user. It looks for the ports, sockets, folders and
 launch lines of processes of the user that is its argument, and forges, floods, guesses and plants.
 Prints what it found and what it achieved.
 """
@@ -14,12 +13,10 @@ import select
 import socket
 import struct
 import sys
-import time
 from contextlib import suppress
 from pathlib import Path
 
 VICTIM = int(sys.argv[1])
-LASTS_S = float(sys.argv[2]) if len(sys.argv) > 2 else None
 HEADER = struct.Struct(">IIQ")
 HELLO, WELCOME, BUNDLE, PROOF, PRESENT = 1, 2, 9, 12, 64
 BOOT = Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
@@ -99,11 +96,8 @@ def main():
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     known = set()
-    end = time.monotonic() + (LASTS_S or 0)
     print("begun", flush=True)
-    while time.monotonic() < end or (
-        LASTS_S is None and not select.select([sys.stdin], [], [], 0.01)[0]
-    ):
+    while not select.select([sys.stdin], [], [], 0.01)[0]:
         look_at_lines()
         for address in found["ports"] - known:
             known.add(address)

@@ -77,7 +77,7 @@ class Cluster:
         """Run a job by `sbatch WORDS` to its end: its exit code."""
         return self.on(LOGIN, ["sh", "-c", _BATCH, "sh", *words], environment=environment, cwd=cwd)
 
-    def start(self, node, words, *, environment=None):
+    def start(self, node, words, *, environment=None, **more):
         """Start a command on a node, in `share`."""
         return subprocess.Popen(
             self._words(node, words),
@@ -86,6 +86,7 @@ class Cluster:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            **more,
         )
 
     def on_all(self, words):
@@ -128,9 +129,13 @@ class Cluster:
         return [str(self.script), "on", node, *map(str, words)]
 
     def _environment(self, environment):
-        base = os.environ if environment is None else environment
-        own = dict(base.items() - NO_FABRICS.items())
+        own = os.environ if environment is None else environment
         return {**own, **_FENCE, "BED": str(self.share), "BED_SHARE": str(self.share)}
+
+
+def as_users_start(mpi):
+    """The environment in which Open MPI asks libfabric for networks, too: half of a short job."""
+    return dict(mpi.env.items() - NO_FABRICS.items())
 
 
 def toposeat():

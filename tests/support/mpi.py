@@ -19,8 +19,8 @@ STANDARD = "-abi"
 
 _ROOT = Path(__file__).resolve().parents[2]
 _SCRIPTS = _ROOT / "build" / "test-mpicc"  # compiler wrappers that an installation lacks
-# Open MPI 5 asks libfabric for networks in every rank, for longer than all else in MPI_Init. On one
-# node that is for nothing; jobs on the cluster are left as users start them.
+# Open MPI 5 asks libfabric for networks in every rank, for longer than all else in MPI_Init, and
+# there is none here. Some jobs on the cluster are started without these words, as users do.
 NO_FABRICS = {"OMPI_MCA_btl": "^ofi", "OMPI_MCA_mtl": "^ofi"}
 _OPENMPI_ENV = {
     **NO_FABRICS,
