@@ -24,7 +24,10 @@ from toposeat.model.traffic import MemorySpace, PairTable, Traffic, TrafficKind
 from toposeat.profile import pattern_traffic
 
 CAPACITIES = st.sampled_from([1.0, 3.0, 10.0, 10.0, 25.0, 40.0, 77.0])
-curves = st.builds(
+COMBINED = st.none() | CAPACITIES
+LIMITS = st.none() | CAPACITIES.map(nominal)
+LATENCIES = st.none() | st.sampled_from([0.0, 1.0, 3.0]).map(nominal)
+CURVES = st.none() | st.builds(
     lambda sizes, latencies, rates: RouteCurve(
         points=tuple(
             CurvePoint(message_bytes=size, latency_s=latency, bytes_per_s=rate)
@@ -62,7 +65,7 @@ def machines(draw):
             ends if draw(st.booleans()) else (ends[1], ends[0]),
             draw(CAPACITIES),
             draw(CAPACITIES),
-            combined=draw(st.one_of(st.none(), CAPACITIES)),
+            combined=draw(COMBINED),
             latency=draw(st.sampled_from([0.0, 0.0, 0.5, 2.0])),
         )
         for k, ends in enumerate(edges)
@@ -71,7 +74,7 @@ def machines(draw):
     for i in range(devices):
         for j in range(devices):
             if i != j:
-                routes.append(draw(routes_between(links, f"g{i}", f"g{j}")))
+                routes.append(route_between(draw, links, f"g{i}", f"g{j}"))
     return Topology(
         name="random tree",
         origin="test",
@@ -82,27 +85,21 @@ def machines(draw):
     )
 
 
-@st.composite
-def routes_between(draw, links, source, target):
+def route_between(draw, links, source, target):
     """The way through the tree, or up to the root and down again, with limits of its own."""
     staged = draw(st.booleans())
     way = _path(links, source, target)
     if staged:
         way = _path(links, source, "s0") + _path(links, "s0", target)
-
-    def maybe(values):
-        value = draw(st.one_of(st.none(), values))
-        return None if value is None else nominal(value)
-
     return Route(
         source=source,
         target=target,
         links=way,
         staged=staged,
-        cap_bytes_per_s=maybe(CAPACITIES),
-        combined_bytes_per_s=maybe(CAPACITIES),
-        latency_s=maybe(st.sampled_from([0.0, 1.0, 3.0])),
-        curve=draw(st.one_of(st.none(), curves)),
+        cap_bytes_per_s=draw(LIMITS),
+        combined_bytes_per_s=draw(LIMITS),
+        latency_s=draw(LATENCIES),
+        curve=draw(CURVES),
     )
 
 

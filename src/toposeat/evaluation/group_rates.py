@@ -98,14 +98,11 @@ class GroupRates:
             limits, cap = np.full(len(limits), np.inf), np.full(len(cap), np.inf)
         n = arrays.devices
         uses: list[list[int]] = [[] for _ in range(n * n)]
-        for pair, link, reverse in zip(
-            arrays.use_pair.tolist(),
-            arrays.use_link.tolist(),
-            arrays.use_reverse.tolist(),
-            strict=True,
-        ):
+        is_bound = np.isfinite(capacity).ravel().tolist()
+        columns = arrays.use_pair, arrays.use_link, arrays.use_reverse
+        for pair, link, reverse in zip(*(each.tolist() for each in columns), strict=True):
             numbers = 3 * link + reverse, 3 * link + 2
-            uses[pair] += [each for each in numbers if np.isfinite(capacity.flat[each])]
+            uses[pair] += [each for each in numbers if is_bound[each]]
         limited = [] if self._nccl else np.flatnonzero(arrays.limit_of_pair >= 0).tolist()
         for pair in limited:
             uses[pair].append(capacity.size + int(arrays.limit_of_pair[pair]))

@@ -54,7 +54,8 @@ def rate_labels(lines: Sequence[Wire], words: Sequence[str], layout: Layout) -> 
             continue
         width = text_width(words[at], SIZE) + 2
         spots = (spot for spot in _spots(line, width) if spot.is_inside(layout))
-        free = [spot for spot in spots if not _hits(np.array(taken), spot).any()]
+        there = np.array(taken)
+        free = [spot for spot in spots if not _hits(there, spot).any()]
         if not free:
             continue
         passed = [len(np.unique(owner[_hits(segments, s) & (owner != at)])) for s in free]
