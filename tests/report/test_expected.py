@@ -494,6 +494,9 @@ VIEWS |= {
     ),
     "mapping kept of a run": mapping(mapped(order=range(16))),
     "mapping loss": mapping(mapped(TREE, (0, 2, 1, 3), proved=False), TREE),
+    "mapping of host memory": mapping(
+        mapped(TREE, (0, 2, 1, 3)), (TREE[0], on_hosts(recorded=True))
+    ),
     "mapping for cost": mapping(mapped(objective="cost")),
     "mapping heuristic": certified(),
     "mapping bound": certified(lower_bound=1.6, gap=0.25),
