@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from toposeat import launch, topology
+from toposeat import launch, mapping, topology
 from toposeat.errors import InputError, ToposeatError, UsageError
-from toposeat.mapping import Ways, nearest_devices, price_of, uses_of, with_ways
 from toposeat.model.files import decode_json, read_text
 from toposeat.model.hostlist import short_name
 from toposeat.model.job_folder import job_folder
@@ -167,15 +166,15 @@ def _planned(
     options: BorrowOptions,
     recorded: Borrowed | None,
 ) -> Borrowed:
-    ways = Ways(_network_of(options.network, (*hosts, *(device.host for device in devices))))
+    ways = mapping.Ways(_network_of(options.network, (*hosts, *(each.host for each in devices))))
     past = () if recorded is None else recorded.seats
-    uses = uses_of(len(hosts), past)
-    choice = nearest_devices(hosts, devices, ways, each=options.each, uses=uses)
+    uses = mapping.uses_of(len(hosts), past)
+    choice = mapping.nearest_devices(hosts, devices, ways, each=options.each, uses=uses)
     seats = tuple(
         BorrowedSeat(rank=rank, host=host, devices=tuple(_own(devices[at]) for at in chosen))
         for rank, (host, chosen) in enumerate(zip(hosts, choice.devices_of_rank, strict=True))
     )
-    seats = with_ways(seats, ways)
+    seats = mapping.with_ways(seats, ways)
     notes = []
     if any(device.predicted is None for seat in seats for device in seat.devices):
         notes.append(
@@ -190,7 +189,7 @@ def _planned(
     notes += [f"{x.id} is shared with {x.borrowed_by}" for x in devices if x.jobs and x.id in ids]
     if ANY_HOST in hosts:
         notes.append("the launcher decides where ranks run: no device is nearer than another")
-    price = price_of(seats, past) if past else None
+    price = mapping.price_of(seats, past) if past else None
     if recorded is not None and price is None:
         notes.append("no price: the record does not say what its ranks did, or a way is not known")
     return Borrowed(
