@@ -1,10 +1,13 @@
 """Fixtures for all tests."""
 
 import functools
+import gc
 import os
 import re
 import shutil
 import signal
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -51,6 +54,23 @@ def pytest_collection_modifyitems(items):
             alike = [each for each in alike if _abi_of(each) == _abi_of(mpi)]
         if alike and mpi != min(alike, key=_wheels_first):
             item.add_marker(pytest.mark.deep)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session):
+    """In a fresh checkout each worker compiles its share of the tests, and finds the other ones."""
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
+    if worker and session.config.args_source == pytest.Config.ArgsSource.TESTPATHS:
+        files = sorted(_ROOT.glob("tests/**/test_*.py"))
+        begin = len(files) * worker // int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+        for path in files[begin:] + files[:begin]:
+            with suppress(Exception, pytest.skip.Exception):  # collecting says it
+                import_module(".".join(path.relative_to(_ROOT).with_suffix("").parts))
+
+
+def pytest_collection_finish():
+    """Python need not look again and again for garbage in what was collected: it stays."""
+    gc.freeze()
 
 
 @functools.cache
