@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import shutil
@@ -41,13 +42,13 @@ def stack_of(argv: Sequence[str], environment: Mapping[str, str]) -> Stack:
     Raises:
         UsageError: a launcher that does not tell which MPI its program uses.
     """
-    return _asked(argv, environment)[0]
+    return _asked(tuple(argv), tuple(environment.items()))[0]
 
 
 def why_not_gpu_aware(argv: Sequence[str], environment: Mapping[str, str]) -> str:
     """Why the MPI of a launch line takes no device buffers; "" if it does, or nothing tells."""
     try:
-        stack, facts = _asked(argv, environment)
+        stack, facts = _asked(tuple(argv), tuple(environment.items()))
     except UsageError:
         return ""  # srun and the like do not tell which MPI it is
     mpi = f"{stack.kind.value} {stack.version}".strip()
@@ -64,8 +65,10 @@ def why_not_gpu_aware(argv: Sequence[str], environment: Mapping[str, str]) -> st
     return f"{mpi}: neither this Open MPI nor its UCX is built with a GPU library"
 
 
-def _asked(argv: Sequence[str], environment: Mapping[str, str]) -> tuple[Stack, Installed]:
+@functools.lru_cache(1)  # a verb asks for both, and an installation takes a second to answer
+def _asked(argv: tuple[str, ...], around: tuple[tuple[str, str], ...]) -> tuple[Stack, Installed]:
     """The stack of a launch line, and what its installation answered."""
+    environment = dict(around)
     line = parse_launch_line(argv)
     given = _variables_of_line(line)
     variables = {**environment, **given}
@@ -293,20 +296,12 @@ def _ucx_facts(program: str, environment: Mapping[str, str]) -> Installed:
     version = re.search(r"Library version:\s*(\S+)", said, re.IGNORECASE)
     listed = answer_of([program, "-c"], _TIMEOUT_S, environment)
     known = frozenset(re.findall(r"^(UCX_\w+)=", listed, re.MULTILINE))
+    without: tuple[Statement, ...] = ()
     if known and not any(name.startswith("UCX_CUDA_") for name in known):
         # UCX loads its CUDA part, and lists its variables, only where there is a driver.
-        return Installed(
-            version=version[1] if version else "",
-            variables=known | {UCX_GET},
-            statements=(
-                Statement(
-                    "UCX lists no variables of its CUDA part here: no GPU driver, or built without",
-                    Basis.KNOWN,
-                    "ucx_info -c",
-                ),
-            ),
-        )
-    return Installed(version=version[1] if version else "", variables=known)
+        text = "UCX lists no variables of its CUDA part here: no GPU driver, or built without"
+        known, without = known | {UCX_GET}, (Statement(text, Basis.KNOWN, "ucx_info -c"),)
+    return Installed(version=version[1] if version else "", variables=known, statements=without)
 
 
 def _names_gpu_calls(launcher: str) -> bool | None:
