@@ -15,7 +15,7 @@ from toposeat.launch import find_gpu_aware_mpi
 from toposeat.model.placement_file import save_placement
 from toposeat.topology import read_topology
 
-pytestmark = [pytest.mark.mpi, pytest.mark.alone]
+pytestmark = pytest.mark.mpi
 
 FAR = (0, 8)
 HALO = ("--grid", "2x1x1", "--weights", "3,1,1", "--device", "--bytes", "500000")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.processes import ran
+from toposeat.cli.main import main
 from toposeat.emulation import emulated_node, machine_text
 from toposeat.launch import find_gpu_aware_mpi
 from toposeat.model.placement_file import load_placement
@@ -20,6 +21,7 @@ pytestmark = pytest.mark.mpi
 
 RANKS = 8
 HALO = ("--grid", "2x2x2", "--weights", "3,1,1", "--device", "--bytes", "500000")
+PATTERN = "stencil3d:2x2x2,weight=3,bytes=500000"  # the same
 
 
 @pytest.fixture(scope="module")
@@ -39,8 +41,8 @@ def compiled(mpi, examples, name, folder):
     return program
 
 
-def on_node(mpi, *words, machine="k80-16", scale=0.02):
-    """Run a command on an emulated node: 16 K80s whose board uplinks move 80 MB/s."""
+def on_node(mpi, *words, machine="k80-16", scale=1):
+    """Run a command on an emulated node, whose links have this share of their speed."""
     with emulated_node(machine_text(read_topology(machine), scale=scale)) as node:
         done = ran(
             list(map(str, words)),
@@ -56,25 +58,33 @@ def toposeat(mpi, *words, **node):
     return on_node(mpi, Path(sys.executable).with_name("toposeat"), *words, **node).stdout
 
 
-@pytest.mark.alone
-def test_profile_map_run_and_compare(mpi, examples_dir, tmp_path):
-    halo = compiled(mpi, examples_dir, "halo3d", tmp_path)
-    line = [*mpi.launch_words(RANKS), halo, *HALO]
-    profile, place = tmp_path / "halo.prof", tmp_path / "halo.place"
-    profiling = (Path(sys.executable).with_name("toposeat"), "profile", "-o", profile)
-    done = on_node(mpi, *profiling, "--", *line, "--iterations", "2")
+def mapped(source, machine, place):
+    assert main(["map", str(source), "-t", str(machine), "-o", str(place)]) == 0
+
+
+def test_messages_of_devices_are_recorded(mpi, examples_dir, tmp_path):
+    halo, profile = compiled(mpi, examples_dir, "halo3d", tmp_path), tmp_path / "halo.prof"
+    profiling = (Path(sys.executable).with_name("toposeat"), "profile", "-o", profile, "--")
+    done = on_node(mpi, *profiling, *mpi.launch_words(RANKS), halo, *HALO, "--iterations", "2")
     assert "GPU-aware" not in done.stderr  # Open MPI is not, the UCX that has the messages is
     traffic = load_traffic(profile)
     device = sum(t.bytes.sum() for (_, s), t in traffic.tables.items() if s is MemorySpace.DEVICE)
     # 8 ranks send one face along each dimension: 3 + 1 + 1 times the size, per iteration.
     assert device == RANKS * 5 * 500_000 * 2
-    toposeat(mpi, "map", profile, "-t", "k80-16", "-o", place)
+
+
+@pytest.mark.alone
+def test_a_pattern_is_mapped_and_clocked(mpi, examples_dir, tmp_path):
+    halo, place = compiled(mpi, examples_dir, "halo3d", tmp_path), tmp_path / "halo.place"
+    line = [*mpi.launch_words(RANKS), halo, *HALO]
+    mapped(PATTERN, "k80-16", place)
     assert load_placement(place).ranks == RANKS
 
     timed = [*line, "--iterations", "3", "--warmup", "1"]
-    words = ("compare", place, "-t", "k80-16", "--traffic", profile, "--json")
+    words = ("compare", place, "-t", "k80-16", "--traffic", PATTERN, "--json")
     options = ("--repeats", "1", "--time", r" ([0-9.]+) s")
-    clocked = json.loads(toposeat(mpi, *words, *options, "--", *timed))["clocked"]
+    document = toposeat(mpi, *words, *options, "--", *timed, scale=0.01)  # uplinks of 40 MB/s
+    clocked = json.loads(document)["clocked"]
     assert clocked["emulated"] == "k80-16"
     (placed,) = clocked["orders"]
     default = clocked["default_s"] + clocked["again_s"]
@@ -92,9 +102,9 @@ def test_measured_numbers_predict_what_is_clocked(mpi, examples_dir, tmp_path):
     line = [*mpi.launch_words(4), halo, "--grid", "2x1x2", "--weights", "3,1,1", "--device"]
     line += ["--bytes", "3000000", "--iterations", "2"]
     profile, place, measured = (tmp_path / name for name in ("h.prof", "h.place", "m.json"))
-    toposeat(mpi, "profile", "-o", profile, "--", *line, **node)
-    toposeat(mpi, "measure", "-t", "power9-4", "--budget", "0.5", "-o", measured, **node)
-    toposeat(mpi, "map", profile, "-t", measured, "-o", place, **node)
+    toposeat(mpi, "profile", "-o", profile, "--", *line, machine="power9-4")
+    toposeat(mpi, "measure", "-t", "power9-4", "--budget", "0", "-o", measured, **node)
+    mapped(profile, measured, place)
     words = ("compare", place, "-t", measured, "--traffic", profile, "--json", "--repeats", "1")
     options = ("--time", r" ([0-9.]+) s", "--", *line, "--warmup", "1")
     document = json.loads(toposeat(mpi, *words, *options, **node))

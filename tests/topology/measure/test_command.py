@@ -52,7 +52,7 @@ def copy_for_long(workers):
 def test_a_measured_node_maps(tmp_path):
     options = ["--devices", "0,1,2,4", "--budget", "0", "--json"]
     # slow links, so that a busy machine keeps pace
-    words = emulated("measure", "-t", "k80-16", *options, "-o", "m.json", scale="0.03")
+    words = emulated("measure", "-t", "k80-16", *options, "-o", "m.json", scale="0.06")
     found = json.loads(toposeat(*words, cwd=tmp_path).stdout)
     assert found["schema"] == "toposeat/measurement/1"
     rates = found["protocols"]["get"]["bandwidth_bytes_per_s"]
