@@ -1,6 +1,7 @@
 """`lend` and `borrow` on this machine, with PoCL's device."""
 
 import ctypes.util
+import io
 import json
 import os
 import signal
@@ -8,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -312,7 +313,7 @@ def test_a_lender_that_is_asked_to_end_waits_for_who_has_borrowed(environment, l
         while not (said := lender.stderr.readline()).startswith("note: "):
             pass
         assert f"process {holder.pid} on " in said
-        (listed,) = json.loads(run(environment, "borrow", "--json").stdout)["devices"]
+        (listed,) = devices(environment)
         assert listed["id"] in said
         done = run(environment, "borrow", "--", "true")
         assert "all lent devices are borrowed" in done.stderr
@@ -375,7 +376,11 @@ def seat_at_end(holder, go_on):
 
 
 def devices(environment):
-    return json.loads(run(environment, "borrow", "--json").stdout)["devices"]
+    """What `borrow --json` lists."""
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()) as out:
+        patch.setenv("TOPOSEAT_CACHE_DIR", environment["TOPOSEAT_CACHE_DIR"])
+        assert main(["borrow", "--json"]) == 0
+    return json.loads(out.getvalue())["devices"]
 
 
 @pytest.mark.parametrize("words", ["n1/0", "n1/0=", "=n1/0"])
