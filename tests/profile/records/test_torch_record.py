@@ -129,22 +129,32 @@ def test_records_of_two_jobs(tmp_path):
         read_folders(tmp_path)
 
 
-def test_of_mpi_and_pytorch_the_sum(tmp_path):
+@pytest.mark.parametrize("space", [0, 1])
+def test_of_mpi_and_pytorch_the_sum(tmp_path, space):
     for rank in range(2):
         write(tmp_path, rank)
-        pairs, events = [(0, 1, 1 - rank, 100, 1)], [(0, 13, 0, -1, 30, 2)]
-        groups = [(0, [(0, 1, 2)])]
-        write_record(tmp_path, rank, 2, pairs=pairs, events=events, communicators=groups)
+        pairs, events = [(0, 1, 1 - rank, 100, 1)], [(0, 13, space, -1, 30, 2)]
+        members = [(0, [(0, 1, 2)])]
+        write_record(tmp_path, rank, 2, pairs=pairs, events=events, communicators=members)
     both = read_folders(tmp_path)
-    device = [both.table(space=MemorySpace.DEVICE, kind=kind) for kind in TrafficKind]
-    assert sum(each.dense_bytes(2)[0, 1] for each in device) == 2400 + 100
-    assert len({each.id for each in both.communicators}) == 2
-    loads = {each.communicator for each in both.groups}
-    assert loads < {each.communicator for each in both.collectives} == {0, 1}
+    sent = both.table(kind=TrafficKind.POINT_TO_POINT, space=MemorySpace.DEVICE)
+    assert sent.dense_bytes(2).tolist() == [[0, 100], [100, 0]]
+    shared = both.table(kind=TrafficKind.COLLECTIVE, space=MemorySpace.DEVICE)
+    assert shared.dense_bytes(2)[0, 1] == 2400 + 2 * 30 * space
+    name_of = {each.id: each.name for each in both.communicators}
+    assert sorted(name_of.values()) == ["comm", "default_pg"]
+    # Groups are sets only where no pairs of ranks are beside them.
+    assert [name_of[each.communicator] for each in both.groups] == ["default_pg"] * (1 - space)
+    assert {name_of[each.communicator] for each in both.collectives} == {"comm", "default_pg"}
+
+
+def test_of_more_ranks_of_mpi_those_of_pytorch_count(tmp_path):
+    for rank in range(2):
+        write(tmp_path, rank)
     for rank in range(3):
         write_record(tmp_path, rank, 3)
     alone = read_folders(tmp_path)
-    assert len(alone.communicators) == 1
+    assert alone.ranks == 2
     assert "PyTorch alone: 2 of its ranks, where MPI had 3" in alone.report
 
 
