@@ -4,8 +4,8 @@ import json
 import os
 import sys
 
-from tests.support.processes import ran
-from toposeat.cli.main import VERBS
+from tests.support.processes import executable, ran
+from toposeat.cli.main import VERBS, main
 
 _PROGRAM = """
 import contextlib, io, json, os, sys
@@ -57,6 +57,15 @@ def test_help_needs_no_numpy():
         assert output.startswith(f"usage: toposeat {verb}".rstrip())
         assert not {"numpy", "rich", "yaml", "toposeat._core"} & modules, verb
         assert verb in {"", *_NAME_NOUNS} or "msgspec" not in modules, verb
+
+
+def test_a_run_needs_no_numpy(tmp_path):
+    place, starter = tmp_path / "a.place", executable(tmp_path / "torchrun", "#!/bin/sh\n")
+    assert main(["map", "ring:2", "-t", "dgx-1v", "-o", str(place)]) == 0
+    words = f"run --other-machine -p {place} -- {starter} --nproc-per-node=2 --no-python true"
+    ((_, modules),) = _imported(words)
+    assert "toposeat.report.view.runs" in modules
+    assert "numpy" not in modules
 
 
 def test_version_imports_no_verb():

@@ -33,7 +33,6 @@ from toposeat.report.parts import (
 from toposeat.report.text import PLAIN, TextStyle, lay_out
 from toposeat.report.units import clean, format_bytes, format_seconds, format_share
 from toposeat.report.view.differences import rank_differences
-from toposeat.report.view.mapping import line_to_copy, verdict_words
 
 _MOST = 9  # causes that are told after a run
 _NO_SPREAD = "one repeat only: no spread, so {}; use --repeats 5"
@@ -301,6 +300,9 @@ def render_demo_text(
 
     The clocked runs were on emulated GPUs of the first machine; None where there were none.
     """
+    # with numpy it would be a third of every `run`
+    from toposeat.report.view.mapping import line_to_copy, verdict_words  # noqa: PLC0415
+
     parts: list[Part] = []
     for number, (machine, result) in enumerate(machines):
         parts.append(Fact(clean(machine.name), verdict_words(result)))
