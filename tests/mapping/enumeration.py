@@ -171,7 +171,7 @@ def _fair_rates(running, cap, uses, capacity):
     rate = np.zeros(running.shape)
     free = running.copy()
     while free.any():
-        users = np.einsum("rf,rfc->rc", free, uses)
+        users = np.einsum("rf,rfc->rc", free.astype(float), uses)  # booleans are five times as slow
         taken = np.einsum("rf,rfc->rc", rate, uses)
         share = np.divide(
             capacity - taken, users, out=np.full(users.shape, np.inf), where=users > 0
@@ -180,7 +180,9 @@ def _fair_rates(running, cap, uses, capacity):
             share.min(axis=1, initial=np.inf), np.where(free, cap, np.inf).min(axis=1)
         )
         full = share <= level[:, None] * (1 + 1e-12)
-        stops = free & ((cap <= level[:, None]) | (np.einsum("rfc,rc->rf", uses, full) > 0))
+        stops = free & (
+            (cap <= level[:, None]) | (np.einsum("rfc,rc->rf", uses, full.astype(float)) > 0)
+        )
         rate = np.where(stops, level[:, None], rate)
         free &= ~stops
     return rate
