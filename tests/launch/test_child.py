@@ -87,16 +87,26 @@ def test_a_signal_reaches_the_child_and_stops_what_follows():
     assert handlers() == before
 
 
-def test_who_stops_waiting_for_an_answer_leaves_no_program_behind(tmp_path):
+@pytest.mark.parametrize("during_start", [False, True])
+def test_who_stops_waiting_for_an_answer_leaves_no_program_behind(monkeypatch, during_start):
+    """Nor who stops before it is known which process was started."""
+    started, interrupt = [], "" if during_start else "kill -INT $PPID;"
+
+    class Starting(subprocess.Popen):
+        def __init__(self, *words, **options):
+            super().__init__(*words, **options)
+            started.append(self.pid)
+            if during_start:
+                signal.raise_signal(signal.SIGINT)
+
     def stop(*_):
         raise KeyboardInterrupt
 
-    started = tmp_path / "started"
-    asked = f"echo $$ > {started}.new; mv {started}.new {started}; kill -INT $PPID; exec sleep 3600"
+    monkeypatch.setattr(subprocess, "Popen", Starting)
     signal.signal(signal.SIGINT, stop)
     with pytest.raises(KeyboardInterrupt):
-        answer_of(["sh", "-c", asked], 3600)
-    pid = int(started.read_text())
+        answer_of(["sh", "-c", f"{interrupt} exec sleep 3600"], 3600)
+    (pid,) = started
     deadline = time.monotonic() + LONGEST_S
     while lives(pid) and time.monotonic() < deadline:
         time.sleep(0.01)

@@ -35,26 +35,33 @@ def answer_of(
 
     One that takes longer is killed with whatever it has started.
     """
+    process: subprocess.Popen[bytes] | None = None
+    early: list[int] = []  # signals that came before it was known whom to kill
     try:
-        process = subprocess.Popen(
-            command,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-    except OSError:
-        return ""
-    with process:
-        try:
-            said, _ = process.communicate(timeout=timeout_s)
-        except BaseException as error:
-            os.killpg(process.pid, signal.SIGKILL)  # Ctrl-C does not reach its session
-            process.wait()
-            if isinstance(error, subprocess.TimeoutExpired):
-                return ""
-            raise
+        with (
+            _Handling(STOPPING, lambda number, _: early.append(number), keep_ignored=True),
+            suppress(OSError),
+        ):
+            process = subprocess.Popen(
+                command,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        for number in early:
+            signal.raise_signal(number)
+        if process is None:
+            return ""
+        said, _ = process.communicate(timeout=timeout_s)
+    except BaseException as error:
+        if process is not None:
+            with process:
+                os.killpg(process.pid, signal.SIGKILL)  # Ctrl-C does not reach its session
+        if isinstance(error, subprocess.TimeoutExpired):
+            return ""
+        raise
     return said.decode(errors="replace") if process.returncode == 0 else ""
 
 
