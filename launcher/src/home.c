@@ -386,8 +386,8 @@ bool tps_bundle_close(int peer, long deadline_ms) {
 }
 
 bool tps_home_deliver(const char *words, const char *name, const void *bytes, size_t length,
-                      int unreached_ms) {
-  long deadline_ms = tps_now_ms() + tps_home_patience_ms(words);
+                      long patience_ms, long unreached_ms) {
+  long deadline_ms = tps_now_ms() + patience_ms;
   int peer = tps_bundle_open(words, name, length, deadline_ms, unreached_ms);
   if (peer < 0)
     return false;

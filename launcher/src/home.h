@@ -110,8 +110,8 @@ int tps_bundle_open(const char *words, const char *name, uint64_t length, long d
                     long unreached_ms);
 bool tps_bundle_close(int peer, long deadline_ms);
 
-/* A file that lies in memory, at once; the deadline is home's patience. */
+/* A file that lies in memory, at once; the deadline is `patience_ms` from now. */
 bool tps_home_deliver(const char *words, const char *name, const void *bytes, size_t length,
-                      int unreached_ms);
+                      long patience_ms, long unreached_ms);
 
 #endif

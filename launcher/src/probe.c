@@ -114,6 +114,17 @@ static void begin_report(struct tps_report *report, const char *when) {
   tps_report_add(report, "when", when);
 }
 
+/* One that is reached is waited for as long as it says, once: a home that somebody has stopped must
+   not hold up this process at each of its reports. */
+static bool send_home(const char *home, const char *name, const struct tps_report *report) {
+  static bool silent;
+  long patience_ms = silent ? UNREACHED_MS : tps_home_patience_ms(home);
+  bool kept = tps_home_deliver(home, name, report->text.data, report->text.length, patience_ms,
+                               UNREACHED_MS);
+  silent |= !kept;
+  return kept;
+}
+
 /* Sends it home, or leaves it in the folder, under a name that no other has, and whose last number
    is higher for what the same process tells later. False: it is lost. */
 static bool deliver(const struct tps_report *report) {
@@ -126,8 +137,7 @@ static bool deliver(const struct tps_report *report) {
     return false;
   snprintf(name, sizeof name, "rank-%lu-%ld-%ld%09ld.probe", number, (long)getpid(),
            (long)now.tv_sec, now.tv_nsec);
-  return (home != NULL &&
-          tps_home_deliver(home, name, report->text.data, report->text.length, UNREACHED_MS)) ||
+  return (home != NULL && send_home(home, name, report)) ||
          (folder != NULL && tps_report_write(report, folder, name));
 }
 
@@ -250,7 +260,7 @@ static void write_unheard(const char *program) {
   tps_report_add(&report, "child", "unheard");
   tps_report_add(&report, "program", program);
   if (home != NULL)
-    tps_home_deliver(home, name, report.text.data, report.text.length, UNREACHED_MS);
+    send_home(home, name, &report);
   else if (folder != NULL)
     tps_report_write(&report, folder, name);
   tps_report_free(&report);
