@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 # Raised in the commit that adds lines; its body names the issue and the user whom they serve.
-MOST = 48_133
+MOST = 48_109
 SLACK = 200
 
 
