@@ -236,9 +236,12 @@ def test_names_of_ranks_do_not_matter(seed, kind, goal):
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
-@pytest.mark.parametrize("machine", ["k80-16", "k80-16-faraji", "dgx-1v", "power9-4", "mi250x-8"])
+@pytest.mark.parametrize(
+    "machine", ["k80-16", "k80-16-faraji", "dgx-1v", "power9-4", "mi250x-8", "tree:2:2:2:2"]
+)
 def test_values_and_bounds_of_larger_machines(machine, objective):
-    """Where enumeration ends: values are recomputed, and no exchange beats what was proved."""
+    """Where enumeration ends: values are recomputed, and no exchange beats what was found by time,
+    or proved."""
     topology = read_topology(machine)
     ranks = len(topology.devices)
     traffic = uneven_traffic(5, ranks, 0.1)
@@ -247,7 +250,7 @@ def test_values_and_bounds_of_larger_machines(machine, objective):
     value = checker.value(result.device_of_rank, objective, "bandwidth")
     assert result.certificate.value == pytest.approx(value, rel=EXACT)
     assert result.certificate.lower_bound is not None
-    if not result.certificate.proved or objective == "time":
+    if not result.certificate.proved and objective != "time":
         return
     placed = list(result.device_of_rank)
     for r in range(ranks):
