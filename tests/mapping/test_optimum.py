@@ -19,6 +19,7 @@ from tests.mapping.machines import (
     traffic_of,
     traffic_of_table,
 )
+from toposeat.evaluation import Evaluator
 from toposeat.mapping import map_traffic
 from toposeat.model.map_options import METRICS, OBJECTIVES, Constraints, MapOptions
 from toposeat.model.traffic import PairTable
@@ -252,11 +253,17 @@ def test_values_and_bounds_of_larger_machines(machine, objective):
     assert result.certificate.lower_bound is not None
     if not result.certificate.proved and objective != "time":
         return
+    of_time = Evaluator(
+        topology, traffic
+    ).predicted_s  # as the checker, in a thousandth of its time
     placed = list(result.device_of_rank)
     for r in range(ranks):
         for s in range(r):
             placed[r], placed[s] = placed[s], placed[r]
-            assert checker.value(placed, objective, "bandwidth") >= value * (1 - EXACT)
+            if objective == "time":
+                assert of_time(placed) >= value * (1 - EXACT)
+            else:
+                assert checker.value(placed, objective, "bandwidth") >= value * (1 - EXACT)
             placed[r], placed[s] = placed[s], placed[r]
 
 
