@@ -136,7 +136,7 @@ Found search_time(const Job &job, CandidatePool &candidates) {
     if (open() && by_limits && less_by_tolerance(candidates.best_score().flow_s, proved_s))
       bound = prove_time(job, candidates, bound);
   }
-  if (open()) // what an ended proof has found may gain by one more exchange
+  if (open() && by_limits) // what an ended proof has found may gain by one more exchange
     candidates.refine(1, effort.timings, job.deadline);
   if (by_limits)
     return {candidates.best(), bound, "limits"};
